@@ -27,25 +27,23 @@ class AttentionCell(keras.layers.Layer):
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
         attention: An `Attention`.
-        with_context: A step also returns `c_t`.
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
         states: The cell's states, float `(B, Q)` each, then the three of the memory.
 
     Returns:
-        `s_t`, float `(B, Q)`, or `[s_t; c_t]`, `(B, Q + D)`.
+        `[s_t; c_t]`, float `(B, Q + D)`.
         The states after the step.
     """
 
-    def __init__(self, cell, attention, with_context=False, **kwargs):
+    def __init__(self, cell, attention, **kwargs):
         super().__init__(**kwargs)
         self.cell = cell
         self.attention = attention
-        self.with_context = with_context
         # `RNN` needs the sizes only of states that it makes itself, and the memory is never one.
         memory_sizes = [-1, -1, -1]
-        self.state_size = [*as_list(cell.state_size), *memory_sizes]
+        self.state_size = [*keras.tree.flatten(cell.state_size), *memory_sizes]
 
     def build_for(self, inputs_size, memory_size):
         """Makes the weights of the cell.
@@ -72,16 +70,10 @@ class AttentionCell(keras.layers.Layer):
         c, weights = self.attend(cell_states[0], memory_states)
         x = ops.concatenate([inputs, c], axis=-1)
         s, states_after = self.cell(x, cell_states, training=training)
-        return s, c, weights, as_list(states_after)
+        return s, c, weights, states_after
 
     def call(self, inputs, states, training=None):
         cell_states = states[:-3]
         memory_states = states[-3:]
         s, c, _, states_after = self.step(inputs, cell_states, memory_states, training)
-        output = ops.concatenate([s, c], axis=-1) if self.with_context else s
-        return output, [*states_after, *memory_states]
-
-
-def as_list(states):
-    """A GRU's only state comes alone or in a list."""
-    return list(states) if isinstance(states, (list, tuple)) else [states]
+        return ops.concatenate([s, c], axis=-1), [*states_after, *memory_states]

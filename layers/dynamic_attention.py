@@ -99,7 +99,8 @@ class DynamicBiLSTM(keras.layers.Layer):
         def read(rnn, context):
             zeros_BH = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
             states = [zeros_BH, zeros_BH, *rnn.cell.memory_states(query, query_mask)]
-            return rnn(context, initial_state=states, training=training)
+            s_and_u = rnn(context, initial_state=states, training=training)
+            return s_and_u[..., : self.units]
 
         # `rnn` gets no mask of the context: with JAX it takes none beside such states. Padding
         # comes after the words here, see `apply_padding_last`, so no state of a word depends on it.

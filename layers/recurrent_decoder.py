@@ -12,7 +12,7 @@ from keras import ops
 
 from colloquy.layers import check_choice
 from colloquy.layers.attention import Attention
-from colloquy.layers.attention_cell import AttentionCell, as_list
+from colloquy.layers.attention_cell import AttentionCell
 from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import mask_or_all_real
 from colloquy.layers.recurrent_encoder import STATES, make_recurrent
@@ -105,11 +105,7 @@ class RecurrentDecoder(keras.layers.Layer):
         else:
             cell = keras.layers.LSTMCell(self.units, **options)
         attention_cell = AttentionCell(
-            cell,
-            self.look,
-            with_context=self.output_kind == "all",
-            name="attention_cell",
-            dtype=self.dtype_policy,
+            cell, self.look, name="attention_cell", dtype=self.dtype_policy
         )
         return keras.layers.RNN(
             attention_cell, return_sequences=True, name="layer_0", dtype=self.dtype_policy
@@ -142,7 +138,6 @@ class RecurrentDecoder(keras.layers.Layer):
             memory_states = first.cell.memory_states(memory, memory_mask)
             s_and_c = first(y, initial_state=[*first_states, *memory_states], training=training)
             s = s_and_c[..., : self.units]
-            # Without columns unless `output` is "all".
             c = s_and_c[..., self.units :]
         elif self.attention == "none":
             c_B1H = self._last_state(states)[:, None, :]
@@ -198,12 +193,12 @@ class RecurrentDecoder(keras.layers.Layer):
             s, states_after = first.cell(ops.concatenate([y, c], axis=-1), first_states)
         else:
             s, states_after = first.cell(y, first_states)
-        all_states_after = as_list(states_after)
+        all_states_after = list(states_after)
 
         # The other layers
         for layer, layer_states in zip(others, others_states, strict=True):
             s, states_after = layer.cell(s, layer_states)
-            all_states_after += as_list(states_after)
+            all_states_after += states_after
 
         # The attention after the step
         if self.attention in AFTER:
