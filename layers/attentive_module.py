@@ -13,8 +13,8 @@ from keras import ops
 from colloquy.layers import check_choice
 from colloquy.layers.gradients import add_bias
 from colloquy.layers.layer_norm import LayerNorm
-from colloquy.layers.masking import masked_softmax, release_softmax
-from colloquy.layers.unpadding import apply_padded, apply_unpadded
+from colloquy.layers.masking import masked_softmax, release_softmax, zero_padding
+from colloquy.layers.unpadding import apply_unpadded
 
 MASKINGS = ("exact", "release")
 
@@ -56,7 +56,7 @@ class AttentiveModule(keras.layers.Layer):
     Returns:
         Float `(..., Q, D)`, with the implicit mask of `query`. With exact masking and a
         `query_mask`, the vector of a padded word is zero, and so is that of a word without a real
-        key.
+        key. Otherwise such vectors are arbitrary but finite.
 
     >>> AttentiveModule()(np.ones((2, 3, 7), "float32")).shape.as_list()
     [2, 3, 7]
@@ -129,7 +129,7 @@ class AttentiveModule(keras.layers.Layer):
             mask = query_mask & has_key
         if self.fast:
             return apply_unpadded(self._feed_forward, x, mask)
-        return apply_padded(self._feed_forward, x, mask)
+        return zero_padding(self._feed_forward(x), mask[..., None])
 
     def compute_output_shape(self, query_shape, key_shape=None):
         if key_shape is None:

@@ -10,15 +10,16 @@ from colloquy.layers.gradients import with_gradient
 from colloquy.layers.masking import zero_padding
 
 
-def apply_padded(function, x, mask):
-    """Applies a function of single rows to `x`, float `(..., D)`, and zeroes the padded rows."""
-    return zero_padding(function(x), mask[..., None])
-
-
 def apply_unpadded(function, x, mask):
-    """`apply_padded` without computing padding: the function gets the unpadded rows as one matrix.
+    """Applies a function of single rows to the unpadded rows of `x`; padding becomes zero.
 
-    XLA cannot compile this, because the number of unpadded rows depends on the data.
+    The function gets these rows as one matrix, `(R, D)`. XLA cannot compile this, because their
+    number depends on the data.
+
+    Args:
+        function: From float `(R, D)` to `(R, D)`.
+        x: Float `(..., D)`.
+        mask: Boolean, broadcasts against the leading axes of `x`; `True` = real.
 
     >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
     >>> mask = np.array([[True, False], [True, True]])
@@ -59,7 +60,7 @@ class Unpadding:
         row_R = ops.arange(num_real + num_copies)
 
         self._leading_axes = ops.shape(mask)
-        # Mask [T, F, T] with R = 4: [0, 2, 2, 2].
+        # For the mask [T, F, T] and R = 4: [0, 2, 2, 2].
         self._place_of_row_R = ops.take(real_places, ops.minimum(row_R, num_real - 1))
         # [True, True, False, False]
         self._is_real_R1 = (row_R < num_real)[:, None]
