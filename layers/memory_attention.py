@@ -83,7 +83,9 @@ class MemoryAttention(keras.layers.Layer):
         if time_vectors is not None:
             logits_BHTM = logits_BHTM + self._logits_of_times(Q_BTHE, time_vectors, distances)
         if memory_mask is not None:
-            memory_mask = _for_all_heads(memory_mask)
+            if len(memory_mask.shape) == 2:
+                memory_mask = memory_mask[:, None]  # the same for all turns
+            memory_mask = memory_mask[:, None]  # the same for all heads
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, memory_mask)
 
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
@@ -95,13 +97,13 @@ class MemoryAttention(keras.layers.Layer):
         return o_BTHE[..., 0, :], a_BHTM
 
     def _logits_of_times(self, Q_BTHE, time_vectors, distances_BTMR):
-        """Computes `Q K^T` for the time vectors, and selects for each sentence its distance's."""
+        """`Q K^T` of all time vectors, and then for each sentence that of its distance."""
         key_RHE = _project(time_vectors, self.key_DHE)
         logits_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, key_RHE)
         return ops.einsum("bthr,btmr->bhtm", logits_BTHR, distances_BTMR)
 
     def _output_of_times(self, a_BHTM, time_vectors, distances_BTMR):
-        """Adds up the weights of the sentences at each distance, and multiplies by its vector."""
+        """The sum of the weights at each distance, times the distance's vector."""
         value_RHE = _project(time_vectors, self.value_DHE)
         a_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances_BTMR)
         return ops.einsum("bthr,rhe->bthe", a_BTHR, value_RHE)
@@ -115,10 +117,3 @@ def _project(x, kernel_DHE):
     if len(x.shape) == 2:
         return ops.einsum("rd,dhe->rhe", x, kernel_DHE)
     return ops.einsum("bmd,dhe->bmhe", x, kernel_DHE)
-
-
-def _for_all_heads(memory_mask):
-    """A mask that broadcasts against `(B, H, T, M)`, from `(B, M)` or `(B, T, M)`."""
-    if len(memory_mask.shape) == 2:
-        return memory_mask[:, None, None, :]
-    return memory_mask[:, None, :, :]
