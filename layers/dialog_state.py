@@ -2,8 +2,7 @@
 
 Shape suffixes:
     B dialogs   T turns   M sentences   K entities of a sentence   E entities, counted from 1
-    Y types     C candidates            N conditions               F flags
-    X numbers of a sentence
+    Y types     C candidates            N conditions               X numbers of a sentence
 """
 
 from typing import Any, NamedTuple
@@ -16,10 +15,6 @@ from colloquy.layers.candidates import add_ids
 INPUTS = ("speakers", "turns", "entities", "responses")
 """Arrays of `tasks.dialog.split.DialogSplit.collate` that it takes."""
 USER, BOT, FACT = 1, 2, 3
-FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
-"""What may hold for a dialog at a turn. `found` and `offered` hold if they do for some entity."""
-CONDITIONS = ("said", "current", "found", "new", "offered")
-"""What an entity may meet at a turn. `current` is `wished` of `State`, and `new` is not `told`."""
 
 
 class State(NamedTuple):
@@ -50,6 +45,17 @@ class State(NamedTuple):
     """A fact has named it since then."""
     told: Any
     """The bot has named it since then."""
+
+
+FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
+"""Fields of `State`, for a dialog. `found` and `offered` mean: some entity is."""
+CONDITIONS = ("said", "current", "found", "new", "offered")
+"""Fields of `State`, for an entity, with three differences:
+
+    current: It is wished.
+    new: It is not told.
+    offered: It is the restaurant that is offered, or a value that only this restaurant has.
+"""
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -100,27 +106,28 @@ class DialogState(keras.layers.Layer):
 
         is_wished_BTYE = at_turn.wished[:, :, None] & self._is_slot()
         slots_BTY = ops.any(is_wished_BTYE, axis=3)
-        flags = {
-            "called": at_turn.called,
-            "changed": at_turn.changed,
-            "found": ops.any(at_turn.found, axis=2),
-            "nothing": at_turn.nothing,
-            "offered": ops.any(at_turn.offered, axis=2),
-            "silent": at_turn.silent,
-        }
-        flags_BTF = ops.stack([flags[name] for name in FLAGS], axis=2)
+        # In the order of `FLAGS`.
+        flags = [
+            at_turn.called,
+            at_turn.changed,
+            ops.any(at_turn.found, axis=2),
+            at_turn.nothing,
+            ops.any(at_turn.offered, axis=2),
+            at_turn.silent,
+        ]
+        slots_and_flags = ops.concatenate([slots_BTY, ops.stack(flags, axis=2)], axis=2)
 
-        # What only the offered restaurant has is offered with it. Entity 0 is never offered.
+        # Entity 0, which stands for no owner, is never offered.
         with_offer_BTE = ops.take(at_turn.offered, self.owner_E, axis=2)
-        conditions = {
-            "said": at_turn.said,
-            "current": at_turn.wished,
-            "found": at_turn.found,
-            "new": ~at_turn.told,
-            "offered": at_turn.offered | with_offer_BTE,
-        }
-        conditions_BTNE = ops.stack([conditions[name] for name in CONDITIONS], axis=2)
-        return ops.concatenate([slots_BTY, flags_BTF], axis=2), conditions_BTNE
+        # In the order of `CONDITIONS`.
+        conditions = [
+            at_turn.said,
+            at_turn.wished,
+            at_turn.found,
+            ~at_turn.told,
+            at_turn.offered | with_offer_BTE,
+        ]
+        return slots_and_flags, ops.stack(conditions, axis=2)
 
     def _is_slot(self):
         """Whether an entity is a value of a slot, bool `(Y, 1 + E)`."""

@@ -1,6 +1,7 @@
 """The one way to mask: `True` means real, and padding never counts.
 
-A row without a real key yields zeros.
+A row without a real key yields zeros. The exception is `release_softmax`, for weights that were
+trained with it.
 
 Shape suffixes:  ... leading axes   Q queries   K keys
 """
