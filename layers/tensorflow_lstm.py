@@ -59,24 +59,23 @@ def _lstm(x_TBD, mask_TB, weights, backwards, training):
     """One direction: the outputs `h`, `(T, B, H)`.
 
     A loop is faster for the many sequences of a training batch, the operation for a single one.
+    Both have the gradient of the loop: TensorFlow's own gradient of the operation is not that of
+    Keras's LSTM.
     """
 
     @tf.custom_gradient
     def compute(x_TBD, W_DG, U_HG, b_G):
         arguments = [tf.cast(array, "float32") for array in (x_TBD, W_DG, U_HG, b_G)]
+        states = None
         if training:
             states = _states_by_loop(*arguments, mask_TB, backwards)
             h_TBH = states.h
         else:
-            states = None
             h_TBH = _outputs_by_operation(*arguments, mask_TB, backwards)
 
         def gradient(dh_TBH):
-            used_states = states
-            if not training:
-                # `_outputs_by_operation` keeps no states.
-                used_states = _states_by_loop(*arguments, mask_TB, backwards)
-            return _gradients(dh_TBH, used_states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards)
+            loop_states = states or _states_by_loop(*arguments, mask_TB, backwards)
+            return _gradients(dh_TBH, loop_states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards)
 
         return tf.cast(h_TBH, x_TBD.dtype), gradient
 
@@ -220,8 +219,8 @@ def _outputs_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
             return array
         return tf.reverse_sequence(array, lengths_B, seq_axis=0, batch_axis=1)
 
-    # Zeros fill the last part.
-    steps = -(-T // PARTS)
+    # The steps of a part, rounded up. Zeros fill the last part.
+    steps = (T + PARTS - 1) // PARTS
     x_TBD = reverse_if_backwards(x_TBD)
     x_TBD = tf.pad(x_TBD, [(0, PARTS * steps - T), (0, 0), (0, 0)])
 
