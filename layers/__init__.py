@@ -40,7 +40,7 @@ FILES = {
     "SentenceGRU": "sentence_gru",
     "Shortcut": "shortcut",
     "SpeakerFeature": "dialog_history",
-    "StateVector": "dialog_state",
+    "StateVector": "state_vector",
     "TemplateCandidates": "templates",
     "TimeFeature": "dialog_history",
     "WordEmbedding": "word_embedding",

@@ -13,8 +13,8 @@ from keras import ops
 from colloquy.layers import check_choice
 from colloquy.layers.gradients import add_bias
 from colloquy.layers.layer_norm import LayerNorm
-from colloquy.layers.masking import masked_softmax, release_softmax
-from colloquy.layers.unpadding import apply_padded, apply_unpadded
+from colloquy.layers.masking import masked_softmax, release_softmax, zero_padding
+from colloquy.layers.unpadding import apply_unpadded
 
 MASKINGS = ("exact", "release")
 
@@ -32,31 +32,31 @@ class AttentiveModule(keras.layers.Layer):
     One head, no projections: only `W1, b1, W2, b2` and the two normalisations are learnt.
 
     Args:
-        masking: `"exact"`: padded keys get no weight. `"release"`: as in the original release
-            (`layers.masking.release_softmax`), which needs both masks.
+        masking: `"exact"`: padded keys get no weight, and padded queries become zero. `"release"`:
+            as in the original release, `release_softmax`; it needs both masks.
         scalar_bias: `b1` and `b2` are one number each, as in the release (its operations.py:183),
             not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
-    On TensorFlow, padded words of an exact query are left out of all that follows the attention,
-    see `layers.unpadding`. Where the attribute `fast` is false, as XLA needs it, they are computed
-    and set to zero.
+    With exact masking, the steps after the attention are not computed for padded words. This is
+    only so on TensorFlow without XLA, see `layers.unpadding`; elsewhere the attribute `fast` is
+    false, and padded words are computed and then set to zero.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
         key: `K`, float `(..., K, D)`; by default the query.
         value: `V`, float `(..., K, D)`; by default the key.
         query_mask: Boolean `(..., Q)`, `True` = real. `None`: the implicit mask of `query`, if it
-            has one.
-        key_mask: Likewise, `(..., K)`.
+            has one; otherwise every word is real.
+        key_mask: Likewise, `(..., K)`; if `key` is left out, that of the query.
         scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same
             product three times).
         mask: The `query_mask` as Keras passes it where `query` is the only argument.
 
     Returns:
-        Float `(..., Q, D)`. With exact masks the vector of a padded word, and of one that attends
-        to padding alone, is zero; without `query_mask` the latter is arbitrary but finite. The
-        implicit mask of `query` is passed on.
+        Float `(..., Q, D)`, with the implicit mask of `query`. With exact masking and a
+        `query_mask`, the vector of a padded word is zero, and so is that of a word without a real
+        key. Otherwise such vectors are arbitrary but finite.
 
     >>> AttentiveModule()(np.ones((2, 3, 7), "float32")).shape.as_list()
     [2, 3, 7]
@@ -72,7 +72,7 @@ class AttentiveModule(keras.layers.Layer):
         self.fast = masking == "exact" and keras.config.backend() == "tensorflow"
         self.supports_jit = not self.fast
 
-    def build(self, query_shape, *_, **__):
+    def build(self, query_shape, *_):
         D = query_shape[-1]
         bias_shape = (1,) if self.scalar_bias else (D,)
         self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")
@@ -93,41 +93,50 @@ class AttentiveModule(keras.layers.Layer):
         if key is None:
             key = query
             key_mask = query_mask
-        Q = query
-        V = key if value is None else value
+        if value is None:
+            value = key
         Att = self.attention(query, key, query_mask, key_mask, scores)
-        V_att = ops.matmul(Att, V)
-        if query_mask is None or self.masking == "release":
-            return self._feed_forward(V_att + Q)
-        mask = query_mask
-        if key_mask is not None:
-            mask = query_mask & ops.any(key_mask, axis=-1, keepdims=True)
-        apply = apply_unpadded if self.fast else apply_padded
-        return apply(self._feed_forward, V_att + Q, mask)
+        x = ops.matmul(Att, value) + query
+        if self.masking == "release" or query_mask is None:
+            return self._feed_forward(x)
+        return self._feed_forward_masked(x, query_mask, key_mask)
 
     def attention(self, query, key, query_mask=None, key_mask=None, scores=None):
         """`Att`, float `(..., Q, K)`, for the arguments of the call."""
-        QK = row_products(query, key) if scores is None else scores
-        logits = QK * (1.0 / math.sqrt(query.shape[-1]))
+        if scores is None:
+            scores = row_products(query, key)
+        logits = scores * (1.0 / math.sqrt(query.shape[-1]))
         if self.masking == "release":
             return release_softmax(logits, query_mask, key_mask)
         if key_mask is not None:
             key_mask = key_mask[..., None, :]
-        # Rows without a real key get uniform weights here; `call` sets their vectors to zero in
-        # the end.
+        # Zeros for words without a real key would take a pass over the weights here.
+        # `_feed_forward_masked` sets their vectors to zero in any case.
         return masked_softmax(logits, key_mask, some_real=True)
 
     def _feed_forward(self, x):
-        """The steps after the attention: `x` is `V_att + Q`, `(..., Q, D)` or rows alone."""
+        """The steps after the attention, from `V_att + Q`, float `(..., Q, D)` or `(R, D)`."""
         x = self.attention_norm(x)
         ffn = ops.relu(add_bias(ops.matmul(x, self.W1_DD), self.b1))
         ffn = add_bias(ops.matmul(ffn, self.W2_DD), self.b2)
         return self.ffn_norm(ffn + x)
 
-    def compute_output_shape(self, query_shape, key_shape=None, **_):
-        query = keras.KerasTensor(query_shape)
-        key = keras.KerasTensor(key_shape or query_shape)
-        return (*row_products(query, key).shape[:-1], query_shape[-1])
+    def _feed_forward_masked(self, x, query_mask, key_mask):
+        """`_feed_forward`, with zeros for padded words and for words without a real key."""
+        mask = query_mask
+        if key_mask is not None:
+            has_key = ops.any(key_mask, axis=-1, keepdims=True)
+            mask = query_mask & has_key
+        if self.fast:
+            return apply_unpadded(self._feed_forward, x, mask)
+        return zero_padding(self._feed_forward(x), mask[..., None])
+
+    def compute_output_shape(self, query_shape, key_shape=None):
+        if key_shape is None:
+            key_shape = query_shape
+        # Keras works out the leading axes that the two have together.
+        products = row_products(keras.KerasTensor(query_shape), keras.KerasTensor(key_shape))
+        return (*products.shape[:-1], query_shape[-1])
 
 
 def row_products(x, y):

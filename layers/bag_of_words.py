@@ -2,7 +2,7 @@
 
 Sukhbaatar et al. 2015, section 4.1; MEMMA, equations 5 to 8.
 
-Shape suffixes:  ... leading axes   W words   D features
+Shape suffixes:  ... leading axes   W words of a sentence   N words of all sentences   D features
 """
 
 import keras
@@ -18,7 +18,7 @@ STDDEV = 0.1
 
 
 def position_signals(positions, length, dimension):
-    """The signals `PE` of `BagOfWords`, by the name of their form, float `(length, dimension)`."""
+    """The signals `PE` of `BagOfWords`, float `(length, dimension)`; zeros for `"none"`."""
     if positions == "none":
         return np.zeros((length, dimension), "float32")
     if positions == "interleaved":
@@ -35,22 +35,26 @@ class BagOfWords(keras.layers.Layer):
     Args:
         vocabulary_size: Words with an id, 1 to this.
         dimension: D.
-        max_words: With positions, words of the longest sentence; longer ones count as that long.
-        positions: `"none"`, or the sinusoids `PE`: `"interleaved"`, those of Vaswani et al. and the
-            article, or `"halves"`, `layers.positions.sinusoids` times .1. In a sum they tell only
-            the length of the sentence. Those of the article are ten times as large as fresh word
-            vectors.
+        max_words: With positions, number of words of the longest sentence. A longer sentence gets
+            the signals of its first `max_words` places.
+        positions: The signals `PE`. In a sum they tell only the length of the sentence.
+            `"none"`: no signals.
+            `"interleaved"`: the sinusoids of Vaswani et al. and of MEMMA's article, which are ten
+            times as large as fresh word vectors.
+            `"halves"`: `layers.positions.sinusoids` times .1.
         scale: `s`, factor of the word vectors: the root of D in Vaswani et al. 2017, section 3.4.
         trainable: `False`: frozen random word vectors.
 
     Call arguments:
-        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing. With `rows`, `(N,)`: the
-            words of many sentences end to end, so that none is padded.
-        rows: The sentence of each word, int32 `(N,)`, ascending.
-        count: Number of sentences, with `rows`.
+        ids: Word ids, int32 `(..., W)`, 0 = padding, which adds nothing.
 
     Returns:
-        Float `(..., D)`; with `rows`, `(count, D)`.
+        Float `(..., D)`.
+
+    Many sentences may also be given end to end, so that none is padded:
+        ids: The words of all sentences, int32 `(N,)`.
+        rows: The number of each word's sentence, from 0, int32 `(N,)`, ascending.
+        count: Number of sentences. The result is float `(count, D)`.
 
     >>> bag = BagOfWords(7, 3)
     >>> float(ops.max(ops.abs(bag(np.array([[2, 5, 0]])) - bag(np.array([[5, 2]])))))
@@ -69,21 +73,22 @@ class BagOfWords(keras.layers.Layer):
         self.scale = scale
 
     def build(self, ids_shape, rows_shape=None):
-        rows = self.vocabulary_size + 1
+        table_size = self.vocabulary_size + 1
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(rows, self.dimension),
+            shape=(table_size, self.dimension),
             initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
-        self.is_word = np.ones((rows, 1), "float32")
+        self.is_word = np.ones((table_size, 1), "float32")
         self.is_word[0] = 0.0
 
         if self.positions == "none":
             return
+        # A sentence of n words gets the sum of the signals of n places: `PE` [p, q, r] gives
+        # [0, p, p + q, p + q + r].
         signals_WD = position_signals(self.positions, self.max_words, self.dimension)
-        # Row n is the sum of the first n positions: of a sentence of n words.
-        signals_WD = np.pad(signals_WD, ((1, 0), (0, 0)))
-        self.signals = np.cumsum(signals_WD, axis=0)
+        no_signal_1D = np.zeros((1, self.dimension), signals_WD.dtype)
+        self.sum_by_length = np.cumsum(np.concatenate([no_signal_1D, signals_WD]), axis=0)
 
     def look_up(self, ids):
         """Scaled word vectors, zero for padding."""
@@ -102,5 +107,6 @@ class BagOfWords(keras.layers.Layer):
             lengths = ops.segment_sum(is_real, rows, count)
         if self.positions == "none":
             return x
-        signals = ops.cast(self.signals, self.compute_dtype)
-        return x + ops.take(signals, ops.minimum(lengths, self.max_words), axis=0)
+        lengths = ops.minimum(lengths, self.max_words)
+        sum_by_length = ops.cast(self.sum_by_length, self.compute_dtype)
+        return x + ops.take(sum_by_length, lengths, axis=0)

@@ -8,8 +8,8 @@ Shape suffixes:  B batch   T words   D features of the input   H units
 import keras
 
 from colloquy.layers.masking import mask_or_all_real, zero_padding
-from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
-from colloquy.layers.unpadding import apply_padding_last
+from colloquy.layers.padding_last import apply_padding_last
+from colloquy.layers.tensorflow_kernels import has_kernels
 
 
 def both_directions(layer, merge="concat", **kwargs):
@@ -32,8 +32,8 @@ class BiLSTM(keras.layers.Layer):
     Args:
         units: H, in each direction.
 
-    `layers.tensorflow_kernels.bilstm` computes both directions where it can. Elsewhere, and where
-    the attribute `fast` is false, as XLA needs it, Keras's own loop does.
+    `layers.tensorflow_lstm` computes both directions where it can. Elsewhere, and where the
+    attribute `fast` is false, as XLA needs it, Keras's own loop does.
 
     Call arguments:
         x: Float `(B, T, D)`.
@@ -59,6 +59,9 @@ class BiLSTM(keras.layers.Layer):
     def call(self, x, mask=None, training=None):
         mask = mask_or_all_real(mask, x)
         if self.fast:
+            # Only here, because other backends run without TensorFlow.
+            from colloquy.layers.tensorflow_lstm import bilstm
+
             forward = _weights(self.both.forward_layer.cell)
             backward = _weights(self.both.backward_layer.cell)
 

@@ -1,8 +1,9 @@
 """The list of responses that a bot chooses from, and their match types.
 
 Shape suffixes:
-    B dialogs   T turns   M sentences   E entities   Y types   G groups   C candidates
-    W words     D features
+    B dialogs   T turns   M sentences   E entities   Y types   D features
+    C candidates   G groups of entities   L members of a group
+    N items     K items of a candidate    X turns of all dialogs
 """
 
 import keras
@@ -20,8 +21,8 @@ def add_ids(layer, name, shape):
 class IdTable(keras.layers.Layer):
     """A table of ids stored in the model, int32, such as the words of its candidates.
 
-    It is set by `model.set_weights`. It is called with any tensor, which only makes it part of a
-    functional model.
+    It is set by `model.set_weights`. A functional model consists of layers that are called with
+    tensors, so this one is called with one of the model's inputs, too. It ignores it.
     """
 
     def __init__(self, shape, **kwargs):
@@ -35,31 +36,45 @@ class IdTable(keras.layers.Layer):
         return ops.convert_to_tensor(self.ids)
 
 
-def sum_of_rows(values_BTN, numbers_CK):
-    """For each candidate the sum of the values of its numbers, float `(B, T, C)`.
+def sum_by_candidate(values_BTN, index_CK):
+    """Adds up the values of each candidate, float `(B, T, C)`.
 
-    Numbers count from 1; 0 adds nothing.
+    Args:
+        values_BTN: At each turn, the values of N items, such as groups or entities.
+        index_CK: The K items of each candidate, counted from 1; 0: none.
+
+    >>> values_BTN = np.array([[[10.0, 20.0, 30.0]]])
+    >>> sum_by_candidate(values_BTN, np.array([[2, 0], [1, 3]])).numpy().tolist()
+    [[[20.0, 40.0]]]
     """
     B, T, N = ops.shape(values_BTN)
-    # Transposed, the values of one number are a row, and gathering whole rows is fast.
-    rows_NX = ops.pad(ops.transpose(ops.reshape(values_BTN, (B * T, N))), [[1, 0], [0, 0]])
-    sums_CX = ops.sum(ops.take(rows_NX, numbers_CK, axis=0), axis=1)
-    return ops.reshape(ops.transpose(sums_CX), (B, T, ops.shape(numbers_CK)[0]))
+    C = ops.shape(index_CK)[0]
+
+    # The values of an item become a row, because gathering whole rows is fast. Row 0 is zero.
+    values_XN = ops.reshape(values_BTN, (B * T, N))
+    rows_NX = ops.pad(ops.transpose(values_XN), [[1, 0], [0, 0]])
+    rows_CKX = ops.take(rows_NX, index_CK, axis=0)
+    sums_XC = ops.transpose(ops.sum(rows_CKX, axis=1))
+    return ops.reshape(sums_XC, (B, T, C))
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class MatchTypes(keras.layers.Layer):
     """The gain of a candidate's score from its words that occur in the conversation.
 
-    Bordes et al. 2017, section 4.2. The learnt vector of type `t` is added to a candidate's own if
-    one of its words is a value of `t` in the knowledge base and was said or known before. No array
-    `(B, T, C, Y)` is formed.
+    A candidate's score is the product of a state and the candidate's vector. By Bordes et al. 2017,
+    section 4.2, the learnt vector of type `t` is added to that vector if one of the candidate's
+    words is a value of `t` in the knowledge base and occurred before. So the score gains the
+    product of the state and the vector of `t`.
+
+    The values of one type in a candidate form a group, which candidates may share. The gain is
+    computed for groups, so that no array `(B, T, C, Y)` is formed.
 
     Args:
         types: Y.
-        groups: `(G, members)`, shape of the groups' members; see
+        groups: `(G, L)`, shape of the groups' members; see
             `tasks.dialog.tables.ModelTables.match_groups`.
-        candidates: `(C, groups per candidate)`.
+        candidates: `(C, K)`, shape of the candidates' groups.
 
     Call arguments:
         state: Float `(B, T, D)`, which the candidates are multiplied with.
@@ -81,19 +96,21 @@ class MatchTypes(keras.layers.Layer):
         self.type_YD = self.add_weight(
             name="types", shape=(self.types, state_shape[-1]), initializer=initializer
         )
-        self.member_GN = add_ids(self, "members", self.groups)
+        self.member_GL = add_ids(self, "members", self.groups)
         self.type_G = add_ids(self, "group_types", self.groups[:1])
         self.group_CK = add_ids(self, "candidate_groups", self.candidates)
 
     def call(self, state, mentions, seen):
         dtype = state.dtype
         count_BTE = ops.matmul(ops.cast(seen, dtype), ops.cast(mentions, dtype))
-        present_BTE = ops.cast(ops.greater(count_BTE, 0), dtype)
+        is_present_BTE = ops.cast(ops.greater(count_BTE, 0), dtype)
 
-        # A group is present if one of its members is; member 0 is padding.
-        padded_BTE = ops.pad(present_BTE, [[0, 0], [0, 0], [1, 0]])
-        present_BTG = ops.max(ops.take(padded_BTE, self.member_GN, axis=2), axis=3)
+        # A group is present if one of its members is. Members count from 1: 0 is padding, which is
+        # never present.
+        with_padding_BTE = ops.pad(is_present_BTE, [[0, 0], [0, 0], [1, 0]])
+        members_BTGL = ops.take(with_padding_BTE, self.member_GL, axis=2)
+        is_present_BTG = ops.max(members_BTGL, axis=3)
 
         gain_BTY = ops.einsum("btd,yd->bty", state, self.type_YD)
         gain_BTG = ops.take(gain_BTY, self.type_G, axis=2)
-        return sum_of_rows(present_BTG * gain_BTG, self.group_CK)
+        return sum_by_candidate(is_present_BTG * gain_BTG, self.group_CK)

@@ -3,6 +3,9 @@
 A batch holds whole dialogs. Every turn of a dialog sees its own part of one list of encoded
 sentences.
 
+A *turn* is a sentence of the user that the bot answers. It is given by its index among the
+sentences of its dialog.
+
 Shape suffixes:  B dialogs   M sentences   T turns   R turn distances   D features
 """
 
@@ -32,20 +35,21 @@ def history_mask(speakers, turns, including_turn=False):
     return is_before_BTM & is_sentence_BM[:, None, :]
 
 
-def sentence_mask(speakers):
+def causal_mask(speakers):
     """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`.
 
     Args:
-        speakers: Int `(B, M)`, 0 = padding.
+        speakers: Int `(B, M)`, 0 = padding. Padding is before no sentence, but what is before
+            padding is marked, too.
 
-    >>> sentence_mask(np.array([[1, 2, 0]])).numpy().tolist()
+    >>> causal_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
     """
     return history_mask(speakers, _indices(speakers), including_turn=True)
 
 
 def _indices(x):
-    """0, 1, 2, ... in each row, int, of the shape of `x`."""
+    """Numbers the places of each row, int of the shape of `x`: `[[7, 7, 7]] -> [[0, 1, 2]]`."""
     return ops.cumsum(ops.ones_like(x), axis=1) - 1
 
 
@@ -64,7 +68,8 @@ class SpeakerFeature(keras.layers.Layer):
         )
 
     def call(self, x, speakers):
-        # A product with 1 makes the gradient of the table dense, see `layers.word_embedding`.
+        # A product with 1 makes the gradient of the table dense. TensorFlow's own gradient of a
+        # lookup would be wrong for Adam, see `layers.word_embedding`.
         table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
         return x + ops.take(table, speakers, axis=0)
 
@@ -73,9 +78,10 @@ class SpeakerFeature(keras.layers.Layer):
 class TimeFeature(keras.layers.Layer):
     """Learnt vectors for the number of turns since a sentence.
 
-    They are the time word of Bordes et al. (2017), section 4.2. The distance of a sentence depends
-    on the turn that attends, so its vector cannot be added to the sentence once for all turns;
-    `layers.memory_attention` adds it after multiplying, with equal result.
+    They are the time word of Bordes et al. (2017), section 4.2. A sentence has another distance
+    from each turn, so its time vector cannot be added to it once for all turns. Attention
+    multiplies with the sum of both, and a product with a sum is a sum of products. So
+    `layers.memory_attention` multiplies with the vectors of sentences and distances separately.
 
     Args:
         limit: R; longer distances count as `limit - 1`.
@@ -83,11 +89,12 @@ class TimeFeature(keras.layers.Layer):
 
     Call arguments:
         times: Number of turns before each sentence, int `(B, M)`.
-        turns: Int `(B, T)`, only its shape is used: turn `t` has `t` turns before it.
+        turns: Any int `(B, T)`. Only its shape counts: turn `t` has `t` turns before it.
 
     Returns:
-        The vectors, float `(R, D)`, and the distances one-hot, float `(B, T, M, R)`; 0 is the
-        distance of the turn itself and of anything later.
+        The vectors, float `(R, D)`.
+        The distances one-hot, float `(B, T, M, R)`. The distance of the turn itself and of anything
+        after it is 0.
     """
 
     def __init__(self, limit, dimension, **kwargs):
@@ -102,7 +109,8 @@ class TimeFeature(keras.layers.Layer):
         )
 
     def call(self, times, turns):
-        turn_BT1 = _indices(turns)[:, :, None]
-        distance_BTM = ops.clip(turn_BT1 - times[:, None, :], 0, self.limit - 1)
+        turns_before_BT1 = _indices(turns)[:, :, None]
+        distance_BTM = turns_before_BT1 - times[:, None, :]
+        distance_BTM = ops.clip(distance_BTM, 0, self.limit - 1)
         distance_BTMR = ops.one_hot(distance_BTM, self.limit, dtype=self.compute_dtype)
         return ops.cast(self.table, self.compute_dtype), distance_BTMR

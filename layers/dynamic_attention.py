@@ -6,9 +6,10 @@ Shape suffixes:  B batch   T context words   J query words   D features of both 
 import keras
 from keras import ops
 
-from colloquy.layers.attention import Attention, AttentionCell
+from colloquy.layers.attention import Attention
+from colloquy.layers.attention_cell import AttentionCell
 from colloquy.layers.masking import mask_or_all_real, zero_padding
-from colloquy.layers.unpadding import apply_padding_last
+from colloquy.layers.padding_last import apply_padding_last
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -18,31 +19,29 @@ class ReadingCell(AttentionCell):
         e_tj = v . tanh(W_s [h_t; s_{t-1}] + W_h u_j),   a_t = softmax(e_t),   u~_t = sum_j a_tj u_j
         s_t  = cell([h_t; u~_t; h_t * u~_t], s_{t-1})
 
-    Arguments are those of `layers.attention.AttentionCell`; the input is `h_t`, float `(B, D)`, the
-    memory the query.
+    Arguments are those of `AttentionCell`. The input is `h_t`, float `(B, D)`; the memory is the
+    query `u`.
     """
 
-    def call(self, inputs, states, training=None):
-        cell_states = states[:-3]
-        memory_states = states[-3:]
-        keys, query, mask = memory_states
-        h_and_s = ops.concatenate([inputs, states[0]], axis=-1)
-        u_B1D, _ = self.attention(h_and_s[:, None, :], query, mask != 0, keys)
-        u = u_B1D[:, 0]
-        x = ops.concatenate([inputs, u, inputs * u], axis=-1)
-        s, cell_states = self.cell(x, cell_states, training=training)
-        return s, [*cell_states, *memory_states]
-
     def build_for(self, inputs_size, memory_size):
-        self.attention.build(
-            (None, None, inputs_size + self.cell.output_size), (None, None, memory_size)
-        )
+        units = self.cell.output_size
+        self.attention.build((None, None, inputs_size + units), (None, None, memory_size))
         self.cell.build((None, inputs_size + 2 * memory_size))
         self.built = True
+
+    def step(self, inputs, cell_states, memory_states, training=None):
+        s_before = cell_states[0]
+        h_and_s = ops.concatenate([inputs, s_before], axis=-1)
+        u, weights = self.attend(h_and_s, memory_states)
+        x = ops.concatenate([inputs, u, inputs * u], axis=-1)
+        s, states_after = self.cell(x, cell_states, training=training)
+        return s, u, weights, states_after
 
 
 def reverse_words(x, mask):
     """Reverses the words of each example, float `(B, T, D)`; padding stays after them.
+
+    With 3 words and 1 padding, the result has the words of the places `[2, 1, 0, 3]`.
 
     >>> x = np.array([[[5.0], [6.0], [9.0]]])
     >>> y = reverse_words(x, np.array([[True, True, False]]))
@@ -51,8 +50,8 @@ def reverse_words(x, mask):
     """
     index_T = ops.arange(ops.shape(mask)[1], dtype="int32")
     length_B1 = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-    source_BT = ops.where(mask, length_B1 - 1 - index_T, index_T)
-    return ops.take_along_axis(x, source_BT[..., None], axis=1)
+    place_BT = ops.where(mask, length_B1 - 1 - index_T, index_T)
+    return ops.take_along_axis(x, place_BT[..., None], axis=1)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -80,37 +79,36 @@ class DynamicBiLSTM(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.directions = []
+        policy = self.dtype_policy
         for name in ("forward", "backward"):
-            attention = Attention(
-                "additive", units, name=f"{name}_attention", dtype=self.dtype_policy
-            )
-            lstm = keras.layers.LSTMCell(units, name=f"{name}_lstm", dtype=self.dtype_policy)
-            cell = ReadingCell(lstm, attention, name=f"{name}_cell", dtype=self.dtype_policy)
-            self.directions.append(
-                keras.layers.RNN(cell, return_sequences=True, name=name, dtype=self.dtype_policy)
-            )
+            attention = Attention("additive", units, name=f"{name}_attention", dtype=policy)
+            lstm = keras.layers.LSTMCell(units, name=f"{name}_lstm", dtype=policy)
+            cell = ReadingCell(lstm, attention, name=f"{name}_cell", dtype=policy)
+            rnn = keras.layers.RNN(cell, return_sequences=True, name=name, dtype=policy)
+            self.directions.append(rnn)
 
-    def build(self, context_shape, query_shape, *_, **__):
+    def build(self, context_shape, query_shape):
         for rnn in self.directions:
             rnn.cell.build_for(context_shape[-1], query_shape[-1])
-            rnn.built = True
+            rnn.build(context_shape)
 
     def call(self, context, query, context_mask=None, query_mask=None, training=None):
         context_mask = mask_or_all_real(context_mask, context)
         query_mask = mask_or_all_real(query_mask, query)
-        zeros = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
 
-        # No mask is passed, because JAX's loop takes none beside a memory. Padding comes last, so
-        # it reaches no real word.
         def read(rnn, context):
-            keys = rnn.cell.attention.keys(query)
-            memory = [keys, query, ops.cast(query_mask, query.dtype)]
-            return rnn(context, initial_state=[zeros, zeros, *memory], training=training)
+            zeros_BH = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
+            states = [zeros_BH, zeros_BH, *rnn.cell.memory_states(query, query_mask)]
+            s_and_u = rnn(context, initial_state=states, training=training)
+            return s_and_u[..., : self.units]
 
+        # `rnn` gets no mask of the context: with JAX it takes none beside such states. Padding
+        # comes after the words here, see `apply_padding_last`, so no state of a word depends on it.
         def read_both_ways(context, mask):
             forward, backward = self.directions
-            backward_BTH = reverse_words(read(backward, reverse_words(context, mask)), mask)
-            return ops.concatenate([read(forward, context), backward_BTH], axis=-1)
+            forward_BTH = read(forward, context)
+            backward_BTH = read(backward, reverse_words(context, mask))
+            return ops.concatenate([forward_BTH, reverse_words(backward_BTH, mask)], axis=-1)
 
-        both = apply_padding_last(read_both_ways, context, context_mask)
-        return zero_padding(both, context_mask[..., None])
+        both_BTH = apply_padding_last(read_both_ways, context, context_mask)
+        return zero_padding(both_BTH, context_mask[..., None])

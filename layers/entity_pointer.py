@@ -8,7 +8,7 @@ Shape suffixes:
 import keras
 from keras import ops
 
-from colloquy.layers.candidates import add_ids, sum_of_rows
+from colloquy.layers.candidates import add_ids, sum_by_candidate
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -81,4 +81,4 @@ class EntityPointer(keras.layers.Layer):
         weight_BTN = ops.matmul(state, self.kernel_DN)
         c_BTNE = ops.cast(conditions[..., 1:], dtype)
         score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, c_BTNE)
-        return sum_of_rows(score_BTE, self.entity_CK), score_BTE
+        return sum_by_candidate(score_BTE, self.entity_CK), score_BTE

@@ -14,30 +14,33 @@ ECHO_POWER = 8
 
 @keras.saving.register_keras_serializable("colloquy")
 class LexicalMatch(keras.layers.Layer):
-    """The cosine of TF-IDF vectors times a gain, added to a model's logits outside training.
+    """The similarity of the words of a context `c` and a response `r`, added to a model's logits.
 
-        logit = gain sum_{w, x: c_w = r_x} v(c_w)^2 / sqrt(sum_w v(c_w)^2  sum_x v(r_x)^2)
-        v(w)  = idf(w)^power
+        logit = gain cosine(c, r) - echo_gain (max_t cosine(turn_t, r))^ECHO_POWER
 
-    A response that repeats a turn shares all its words with the context, so the cosine ranks it
-    first. `echo_gain` subtracts a term that only such a response has:
+        cosine(c, r) = shared(c, r) / sqrt(norm(c) norm(r))
+        shared(c, r) = the sum of v(c_w)^2 over all pairs of a word c_w and an equal word r_x
+        norm(c)      = sum_w v(c_w)^2
+        v(w)         = idf(w)^power
 
-        logit = logit - echo_gain (max_t cosine(turn_t, response))^ECHO_POWER
+    The first term is the cosine of TF-IDF vectors. A response that repeats a turn shares all its
+    words with the context, so this term alone would rank it first. The second term, the echo,
+    subtracts something from such a response alone.
 
     A word outside the vocabulary matches itself if it has a hashed id
     (`data.vocabulary.Vocabulary`): file names, versions and error messages decide which answer
-    belongs to a question, and word vectors do not contain them. In training the logit is 0: a model
-    trained beside it learns less of what it lacks (docs/dam.md). With `stems` the two are compared
-    as sets of stems: `install` and `installed` are one word, which counts once.
+    belongs to a question, and word vectors do not contain them. In training the logit is 0, because
+    a network that is trained with the cosine learns less by itself (docs/experiments.md).
+
+    The echo compares sets of words: each word of a text counts once. With `stems` both terms
+    compare sets of stems: `install` and `installed` are one word.
 
     Args:
-        words: V, ids that occur, 1 to this; 0 is padding.
+        words: V; word ids are 1 to V, and 0 is padding.
         unknown_id: The shared id of unknown words, which matches nothing; 0 if there is no such id.
-        gain, power: Of the equation; the higher the power, the more rare words count.
-        stems: Replace each id by its entry of the weight `stem`, and count each once. A fresh entry
-            is the id itself.
-        echo_gain: Of the second equation; 0: no such term. Turns and responses are compared as sets
-            of words, or of stems.
+        gain, power: Of the equations; the higher the power, the more rare words count.
+        stems: Replace each id by its entry of the weight `stem`. A fresh entry is the id itself.
+        echo_gain: Of the first equation; 0: no echo.
 
     Call arguments:
         context: Word ids of turns `(B, T, K)`, int32, 0 = padding.
@@ -75,42 +78,53 @@ class LexicalMatch(keras.layers.Layer):
     def call(self, context, responses, training=False):
         if training:
             return ops.zeros(ops.shape(responses)[:2], "float32")
-        whole_B1W = ops.reshape(context, (ops.shape(context)[0], 1, -1))
-        responses_BNX = responses
-        if self.stems:
-            whole_B1W = self._distinct(whole_B1W)
-            responses_BNX = self._distinct(responses)
-        logits_BN = self.gain * self._cosines(whole_B1W, responses_BNX)[:, :, 0]
+        logits_BN = self.gain * self._similarity(context, responses)
         if self.echo_gain:
-            echoes_BNT = self._cosines(self._distinct(context), self._distinct(responses))
-            echo_BN = ops.max(echoes_BNT, axis=2)
-            logits_BN = logits_BN - self.echo_gain * echo_BN**ECHO_POWER
+            logits_BN = logits_BN - self.echo_gain * self._echo(context, responses)
         return logits_BN
 
+    def _similarity(self, context, responses):
+        """The cosine of the whole context and each response, `(B, N)`."""
+        # The context becomes one long turn.
+        context_B1W = ops.reshape(context, (ops.shape(context)[0], 1, -1))
+        if self.stems:
+            context_B1W = self._distinct(context_B1W)
+            responses = self._distinct(responses)
+        cosines_BN1 = self._cosines(context_B1W, responses)
+        return cosines_BN1[:, :, 0]
+
+    def _echo(self, context, responses):
+        """The cosine of each response and its most similar turn, to a power, `(B, N)`."""
+        cosines_BNT = self._cosines(self._distinct(context), self._distinct(responses))
+        return ops.max(cosines_BNT, axis=2) ** ECHO_POWER
+
     def _cosines(self, turns_BTK, responses_BNX):
-        """The cosine of the weights of each turn and each response, `(B, N, T)`."""
+        """The cosine of each turn and each response, `(B, N, T)`."""
         t_BTK = self._weights(turns_BTK)
         r_BNX = self._weights(responses_BNX)
+        norm_BT = ops.sum(t_BTK**2, axis=2)
+        norm_BN = ops.sum(r_BNX**2, axis=2)
+        norms_BNT = norm_BT[:, None, :] * norm_BN[:, :, None]
+
+        # Equal words have the same weight, so that of the turn's word is squared.
         is_same_BNTKX = ops.equal(
             turns_BTK[:, None, :, :, None], responses_BNX[:, :, None, None, :]
         )
         square_B1TK1 = ops.square(t_BTK)[:, None, :, :, None]
         shared_BNT = ops.sum(ops.where(is_same_BNTKX, square_B1TK1, 0.0), axis=(3, 4))
-        t_squares_BT = ops.sum(t_BTK**2, axis=2)
-        r_squares_BN = ops.sum(r_BNX**2, axis=2)
-        squares_BNT = t_squares_BT[:, None, :] * r_squares_BN[:, :, None]
-        return shared_BNT / ops.sqrt(ops.maximum(squares_BNT, 1e-6))
+        return shared_BNT / ops.sqrt(ops.maximum(norms_BNT, 1e-6))
 
     def _distinct(self, ids):
-        """The words of each text, or their stems, sorted, with 0 in place of repeated ones."""
-        words = ops.take(self.stem, ids, axis=0) if self.stems else ids
-        words = ops.sort(words, axis=-1)
+        """Each word once, or each stem, sorted: `[5, 3, 5] -> [3, 5, 0]`, 0 = padding."""
+        if self.stems:
+            ids = ops.take(self.stem, ids, axis=0)
+        words = ops.sort(ids, axis=-1)
         is_repeated = ops.equal(words[..., 1:], words[..., :-1])
         later_words = ops.where(is_repeated, 0, words[..., 1:])
         return ops.concatenate([words[..., :1], later_words], axis=-1)
 
     def _weights(self, ids):
-        """The words' weights, float32, 0 for padding and `unknown_id`."""
+        """`v`, the words' weights, float32, 0 for padding and `unknown_id`."""
         is_word = (ids != 0) & (ids != self.unknown_id)
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(is_word, ops.power(idf, self.power), 0.0)

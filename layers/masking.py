@@ -1,19 +1,19 @@
 """The one way to mask: `True` means real, and padding never counts.
 
-A row without a real key yields zeros.
+A row without a real key yields zeros. The exception is `release_softmax`, for weights that were
+trained with it.
 
 Shape suffixes:  ... leading axes   Q queries   K keys
 """
 
 import warnings
 
-import keras
 from keras import ops
 
 MASKED_LOGIT = -1e30
 """The logit of padding."""
 LOWEST = -1e29
-"""Below every real logit and sum of logits, above every sum with a masked one."""
+"""A threshold: real logits and their sums are above it, every sum with a `MASKED_LOGIT` below."""
 
 
 def mask_from_ids(ids):
@@ -26,7 +26,7 @@ def mask_from_ids(ids):
 
 
 def mask_or_all_real(mask, x):
-    """`mask`; if it is `None`, that of words without padding: boolean `(B, T)` of `x`, `(B, T, D)`.
+    """Returns `mask`, or if it is `None` a mask `(B, T)` for `x`, `(B, T, D)`, without padding.
 
     >>> keras.ops.convert_to_numpy(mask_or_all_real(None, np.zeros((1, 2, 3)))).tolist()
     [[True, True]]
@@ -63,8 +63,8 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     Args:
         logits: Float `(..., Q, K)`.
         key_mask: Boolean, broadcasts against `logits`; `True` = real. `None`: every key is real.
-        some_real: `True` saves a pass over the weights where each row that counts has a real key;
-            the weights of any other are uniform.
+        some_real: `True` where every row that counts has a real key. It saves a pass over the
+            weights: a row without a real key then gets uniform weights instead of zeros.
 
     Returns:
         Weights of the shape and dtype of `logits`. They sum to 1 over the real keys, padding gets
@@ -78,17 +78,20 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     logits = ops.convert_to_tensor(logits)
     if key_mask is None:
         weights = _softmax(ops.cast(logits, "float32"))
-    else:
-        weights = _softmax(masked_logits(logits, key_mask))
-    if key_mask is not None and not some_real:
+        return ops.cast(weights, logits.dtype)
+
+    # The softmax alone gives padding exactly 0, unless a row has no real key.
+    weights = _softmax(masked_logits(logits, key_mask))
+    if not some_real:
         weights = zero_padding(weights, key_mask)
     return ops.cast(weights, logits.dtype)
 
 
 def masked_logits(logits, mask):
-    """Logits with -1e30 for padding, float32.
+    """Logits with `MASKED_LOGIT` for padding, float32.
 
-    A softmax then gives padding nothing, and a row of padding is not NaN.
+    A softmax then gives padding nothing. It gives no NaN for a row of padding alone, as it would
+    with minus infinity.
 
     >>> logits = masked_logits(np.array([2.0, 3.0]), np.array([True, False]))
     >>> keras.ops.convert_to_numpy(logits).tolist()
@@ -111,12 +114,20 @@ def masked_max(x, mask):
 
 
 def release_softmax(logits, query_mask, key_mask):
-    """The DAM release's attention softmax, for weights that were trained with it.
+    """The attention softmax of DAM's release, for weights that were trained with it.
 
-    It replaces the logit of every (query, key) pair that is not real on both sides by `-2^32 + 1`,
-    then takes the softmax over all keys, in the dtype of `logits`, `(..., Q, K)`. So a padded
-    query, and any query before padded keys alone, attends uniformly over all positions, padding
-    included. Source: the release's operations.py, `mask`.
+    Args:
+        logits: Float `(..., Q, K)`.
+        query_mask: Boolean `(..., Q)`, `True` = real.
+        key_mask: Boolean `(..., K)`.
+
+    Returns:
+        Weights of the shape and dtype of `logits`.
+
+    The release replaces the logit of a query and a key by `-2^32 + 1` unless both are real. The
+    softmax is then over all keys. So a padded query attends to all keys with the same weight, to
+    padding too, and so does a query that has only padded keys. Source: the release's operations.py,
+    `mask`.
 
     >>> query_mask = np.array([False])
     >>> key_mask = np.array([True, False])
@@ -129,34 +140,3 @@ def release_softmax(logits, query_mask, key_mask):
     masked = ops.full((), -(2.0**32) + 1, dtype="float32")
     weights = _softmax(ops.where(pair_mask, ops.cast(logits, "float32"), masked))
     return ops.cast(weights, logits.dtype)
-
-
-def max_pool_3d(x, size, mask=None):
-    """The maximum over windows of `size` cells on three axes, among the real cells alone.
-
-    Windows begin with every `size`-th cell, as with `padding="same"` where `size` divides the axes.
-    In float16 the maximum is taken in float32, since TensorFlow has no float16 kernel for it on a
-    CPU.
-
-    Args:
-        x: Float `(P, T, K, J, C)`.
-        size: Int.
-        mask: Boolean `(P, T, K, J)`, `True` = real. `None`: every cell is real.
-
-    Returns:
-        Float `(P, t, k, j, C)`, of the dtype of `x`; a window without a real cell yields zero. With
-        a mask also which windows have one, boolean `(P, t, k, j)`.
-    """
-    dtype = keras.backend.standardize_dtype(x.dtype)
-
-    def pool(x):
-        wide = "float32" if dtype == "float16" else dtype
-        return ops.cast(ops.max_pool(ops.cast(x, wide), size, size, padding="same"), dtype)
-
-    if mask is None:
-        return pool(x)
-    mask = mask[..., None]
-    pooled_mask = ops.greater(pool(ops.cast(mask, dtype)), 0)
-    # The lowest number of float16 is -65504, so MASKED_LOGIT would be minus infinity.
-    lowest = ops.full((), -3e4 if dtype == "float16" else MASKED_LOGIT, dtype=dtype)
-    return zero_padding(pool(ops.where(mask, x, lowest)), pooled_mask), pooled_mask[..., 0]

@@ -13,7 +13,8 @@ from keras import ops
 from colloquy.layers import check_choice
 from colloquy.layers.attentive_module import MASKINGS
 from colloquy.layers.gradients import add_bias
-from colloquy.layers.masking import max_pool_3d, zero_padding
+from colloquy.layers.masking import zero_padding
+from colloquy.layers.max_pooling import max_pool_3d
 
 POOL = 3
 """Window and stride of both poolings, on all three axes."""

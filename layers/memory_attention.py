@@ -18,9 +18,10 @@ class MemoryAttention(keras.layers.Layer):
         head_h = softmax(Q W_h^Q (K W_h^K)^T / divisor) V W_h^V          (eq. 9, 10)
         o      = [head_1; ..; head_H] W^O                                (eq. 11)
 
-    `K = V` is the memory, each sentence plus the vector of its distance in time, if times are
-    given. Projections are linear, so the times are projected by themselves, once for all sentences
-    of equal distance.
+    `K = V` is the memory. With `time_vectors`, the vector of a sentence's distance in time is added
+    to it. The distance of a sentence depends on the turn, so these sums, `(B, T, M, D)`, would be
+    large. But a product with a sum is a sum of products: `call` multiplies with sentences and
+    distances separately, and adds the results.
 
     Args:
         heads: H, divides D. Without projections 1.
@@ -30,15 +31,15 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: Float `(B, T, D)`.
         memory: Float `(B, M, D)`.
-        memory_mask: Boolean `(B, T, M)`, `True` where a turn may attend, or `(B, M)`, of all turns.
-            A turn without any sentence before it gets zeros. `None`: the implicit mask of `memory`,
+        memory_mask: Boolean `(B, T, M)`, `True` where a turn may attend, or `(B, M)` for all turns.
+            A turn that may attend to no sentence gets zeros. `None`: the implicit mask of `memory`,
             or else every sentence is real.
         time_vectors: Float `(R, D)`, or `None`.
         distances: One-hot float `(B, T, M, R)`, with `time_vectors`.
 
     Returns:
-        The output `o`, float `(B, T, D)`, with the implicit mask of `query`, and the weights,
-        `(B, H, T, M)`.
+        The output `o`, float `(B, T, D)`, with the implicit mask of `query`.
+        The weights, float `(B, H, T, M)`.
     """
 
     def __init__(self, heads=1, projected=True, divisor=1.0, **kwargs):
@@ -51,17 +52,19 @@ class MemoryAttention(keras.layers.Layer):
         self.heads = heads
         self.projected = projected
         self.divisor = divisor
-        self.query_DHE = None
-        self.key_DHE = None
-        self.value_DHE = None
 
-    def build(self, query_shape, memory_shape, **_):
+    def build(self, query_shape, memory_shape):
         D = query_shape[-1]
         H = self.heads
         if D % H:
             raise ValueError(
                 f"The features must be a multiple of the heads. Received: features={D}, heads={H}"
             )
+        # Without projections, all stay `None`.
+        self.query_DHE = None
+        self.key_DHE = None
+        self.value_DHE = None
+        self.output_HED = None
         if self.projected:
             kernel = {"shape": (D, H, D // H), "initializer": "glorot_uniform"}
             self.query_DHE = self.add_weight(name="query", **kernel)
@@ -71,31 +74,46 @@ class MemoryAttention(keras.layers.Layer):
                 name="output", shape=(H, D // H, D), initializer="glorot_uniform"
             )
 
-    def _split(self, x, kernel_DHE):
-        if kernel_DHE is None:
-            return x[..., None, :]
-        # An ellipsis would make TensorFlow's einsum fifty times slower.
-        axes = "bm"[: len(x.shape) - 1]
-        return ops.einsum(f"{axes}d,dhe->{axes}he", x, kernel_DHE)
-
     def call(self, query, memory, memory_mask=None, time_vectors=None, distances=None):
-        Q_BTHE = self._split(query, self.query_DHE)
-        K_BMHE = self._split(memory, self.key_DHE)
-        V_BMHE = self._split(memory, self.value_DHE)
+        Q_BTHE = _project(query, self.query_DHE)
+        K_BMHE = _project(memory, self.key_DHE)
+        V_BMHE = _project(memory, self.value_DHE)
+
         logits_BHTM = ops.einsum("bthe,bmhe->bhtm", Q_BTHE, K_BMHE)
         if time_vectors is not None:
-            time_key_RHE = self._split(time_vectors, self.key_DHE)
-            toward_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, time_key_RHE)
-            logits_BHTM = logits_BHTM + ops.einsum("bthr,btmr->bhtm", toward_BTHR, distances)
+            logits_BHTM = logits_BHTM + self._logits_of_times(Q_BTHE, time_vectors, distances)
         if memory_mask is not None:
-            axes = (1, 2) if len(memory_mask.shape) == 2 else 1
-            memory_mask = ops.expand_dims(memory_mask, axes)
+            if len(memory_mask.shape) == 2:
+                memory_mask = memory_mask[:, None]  # the same for all turns
+            memory_mask = memory_mask[:, None]  # the same for all heads
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, memory_mask)
+
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)
         if time_vectors is not None:
-            time_value_RHE = self._split(time_vectors, self.value_DHE)
-            a_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances)
-            o_BTHE = o_BTHE + ops.einsum("bthr,rhe->bthe", a_BTHR, time_value_RHE)
+            o_BTHE = o_BTHE + self._output_of_times(a_BHTM, time_vectors, distances)
         if self.projected:
             return ops.einsum("bthe,hed->btd", o_BTHE, self.output_HED), a_BHTM
+        # The only head is the whole vector.
         return o_BTHE[..., 0, :], a_BHTM
+
+    def _logits_of_times(self, Q_BTHE, time_vectors, distances_BTMR):
+        """`Q K^T` of all time vectors, and then for each sentence that of its distance."""
+        key_RHE = _project(time_vectors, self.key_DHE)
+        logits_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, key_RHE)
+        return ops.einsum("bthr,btmr->bhtm", logits_BTHR, distances_BTMR)
+
+    def _output_of_times(self, a_BHTM, time_vectors, distances_BTMR):
+        """The sum of the weights at each distance, times the distance's vector."""
+        value_RHE = _project(time_vectors, self.value_DHE)
+        a_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances_BTMR)
+        return ops.einsum("bthr,rhe->bthe", a_BTHR, value_RHE)
+
+
+def _project(x, kernel_DHE):
+    """From `(..., D)` to `(..., H, E)`. Without a kernel, the vector itself is the only head."""
+    if kernel_DHE is None:
+        return x[..., None, :]
+    # `"...d,dhe->...he"` would do for both, but TensorFlow's einsum is fifty times slower with it.
+    if len(x.shape) == 2:
+        return ops.einsum("rd,dhe->rhe", x, kernel_DHE)
+    return ops.einsum("bmd,dhe->bmhe", x, kernel_DHE)

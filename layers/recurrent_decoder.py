@@ -11,36 +11,38 @@ import keras
 from keras import ops
 
 from colloquy.layers import check_choice
-from colloquy.layers.attention import Attention, AttentionCell, as_list
+from colloquy.layers.attention import Attention
+from colloquy.layers.attention_cell import AttentionCell
 from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import mask_or_all_real
 from colloquy.layers.recurrent_encoder import STATES, make_recurrent
 
 BEFORE = {"additive": "additive", "dot": "dot"}
-"""Attention before the decoder's step, with its score of `layers.attention.Attention`."""
+"""Attention before the decoder's step: kinds, with their score of `layers.attention.Attention`."""
 AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
-"""Attention after it."""
+"""Attention after the step: kinds, with their score."""
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class RecurrentDecoder(keras.layers.Layer):
-    """Writes a sequence word after word, attending to the encoder's memory at each.
+    """Writes a sequence word after word, attending to the encoder's memory `h` at each.
 
-    `"additive"` and `"dot"` attention come before the step, with `s_{t-1}` as the query, and reach
-    the gates of the first layer, see `layers.attention.AttentionCell`; the output is the state.
-    `"luong_dot"`, `"general"` and `"scaled_dot"` come after the last layer's step, and the output
-    is Luong's attentional vector, eq. 5:
+    Each word is a step of a stack of GRUs or LSTMs. `y_{t-1}` is the word before, `s_t` the state
+    of the last layer. The kinds of attention are
 
-        c_t = attention(s_t, h),    s~_t = tanh(W_c [c_t; s_t])
+        before the step   c_t = attention(state of the first layer before the step, h)
+                          input of the first layer: [y_{t-1}; c_t]
+        after the step    c_t = attention(s_t, h)
+                          output: s~_t = tanh(W_c [c_t; s_t])           (Luong et al. 2015, eq. 5)
+        none              c_t = the encoder's last state, at all steps (Cho et al. 2014, eq. 7)
+                          input of the first layer: [y_{t-1}; c_t]
 
-    With `"none"` every step sees the encoder's last state besides the word (Cho et al. 2014, eq.
-    7).
+    The output is `s_t`, but after the step Luong's `s~_t`.
 
     Args:
         cell, units, layers, dropout: See `RecurrentEncoder`.
         attention: `"none"`, or one of `BEFORE` and `AFTER`.
-        output: `"state"`: the output above. `"all"`: with the word before and the context `c_t`, or
-            without attention the encoder's last state: `[s_t; y_{t-1}; c_t]`.
+        output: `"state"`: the output above; `"all"`: `[output; y_{t-1}; c_t]`.
 
     Call arguments:
         y: The word before each, float `(B, T, E)`.
@@ -77,23 +79,17 @@ class RecurrentDecoder(keras.layers.Layer):
         stack = [
             make_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)
         ]
-        # Files of weights contain this name, so it cannot change.
+        # Files of weights contain the names of the attributes `look`, `readout` and `stack`, so
+        # these cannot change.
         self.look = None
         if attention != "none":
             score = {**BEFORE, **AFTER}[attention]
             self.look = Attention(score, name="attention", dtype=policy)
         if attention in BEFORE:
-            cell_before = AttentionCell(
-                _make_cell(cell, units, name="cell", dtype=policy),
-                self.look,
-                with_context=output == "all",
-                name="attention_cell",
-                dtype=policy,
-            )
-            stack[0] = keras.layers.RNN(
-                cell_before, return_sequences=True, name="layer_0", dtype=policy
-            )
-        elif attention in AFTER:
+            # This replaces a layer that was made above. A layer draws the seeds of its
+            # initializers, so another order would change what is trained from a seed.
+            stack[0] = self._make_attending_layer()
+        if attention in AFTER:
             self.readout = Dense(
                 units, activation="tanh", use_bias=False, name="readout", dtype=policy
             )
@@ -101,17 +97,28 @@ class RecurrentDecoder(keras.layers.Layer):
         self.stack = stack
         self.drop = keras.layers.Dropout(dropout, dtype=policy)
 
-    def build(self, y_shape, memory_shape, **_):
+    def _make_attending_layer(self):
+        """Makes a first layer that attends before each step."""
+        options = {"name": "cell", "dtype": self.dtype_policy}
+        if self.cell == "gru":
+            cell = keras.layers.GRUCell(self.units, reset_after=False, **options)
+        else:
+            cell = keras.layers.LSTMCell(self.units, **options)
+        attention_cell = AttentionCell(
+            cell, self.look, name="attention_cell", dtype=self.dtype_policy
+        )
+        return keras.layers.RNN(
+            attention_cell, return_sequences=True, name="layer_0", dtype=self.dtype_policy
+        )
+
+    def build(self, y_shape, memory_shape):
         E = y_shape[-1]
         D = memory_shape[-1]
         first, *others = self.stack
         if self.attention in BEFORE:
             first.cell.build_for(E, D)
-            first.built = True
-        elif self.attention == "none":
-            first.build((None, None, E + self.units))
-        else:
-            first.build((None, None, E))
+        first_size = E + self.units if self.attention == "none" else E
+        first.build((None, None, first_size))
         for layer in others:
             layer.build((None, None, self.units))
         if self.attention in AFTER:
@@ -121,42 +128,45 @@ class RecurrentDecoder(keras.layers.Layer):
     def call(self, y, memory, memory_mask=None, states=None, training=None):
         memory_mask = mask_or_all_real(memory_mask, memory)
         if states is None:
-            zeros = ops.zeros((ops.shape(y)[0], self.units), y.dtype)
-            states = [zeros] * (len(self.stack) * STATES[self.cell])
-        states = _states_by_layer(self.cell, states)
-        x = y
-        c = None
-        if self.attention == "none":
-            summary = states[-1][0][:, None, :]
-            c = ops.broadcast_to(summary, (*ops.shape(y)[:2], self.units))
-            x = ops.concatenate([y, c], axis=-1)
+            zeros_BH = ops.zeros((ops.shape(y)[0], self.units), y.dtype)
+            states = [zeros_BH] * (len(self.stack) * STATES[self.cell])
+        first, *others = self.stack
+        first_states, *others_states = self._by_layer(states)
 
-        for i, layer in enumerate(self.stack):
-            if i > 0:
-                x = self.drop(x, training=training)
-            if i == 0 and self.attention in BEFORE:
-                memory_states = [
-                    self.look.keys(memory),
-                    memory,
-                    ops.cast(memory_mask, memory.dtype),
-                ]
-                initial_state = [*states[0], *memory_states]
-                s_and_c = layer(x, initial_state=initial_state, training=training)
-                x = s_and_c[..., : self.units]
-                c = s_and_c[..., self.units :]
-            else:
-                x, *_ = layer(x, initial_state=states[i], training=training)
+        # The first layer
+        if self.attention in BEFORE:
+            memory_states = first.cell.memory_states(memory, memory_mask)
+            s_and_c = first(y, initial_state=[*first_states, *memory_states], training=training)
+            s = s_and_c[..., : self.units]
+            c = s_and_c[..., self.units :]
+        elif self.attention == "none":
+            c_B1H = self._last_state(states)[:, None, :]
+            c = ops.broadcast_to(c_B1H, (*ops.shape(y)[:2], self.units))
+            y_and_c = ops.concatenate([y, c], axis=-1)
+            s, *_ = first(y_and_c, initial_state=first_states, training=training)
+        else:
+            s, *_ = first(y, initial_state=first_states, training=training)
 
+        # The other layers
+        for layer, layer_states in zip(others, others_states, strict=True):
+            s = self.drop(s, training=training)
+            s, *_ = layer(s, initial_state=layer_states, training=training)
+
+        # The attention after the step
         if self.attention in AFTER:
-            c, _ = self.look(x, memory, memory_mask)
-            x = self.readout(ops.concatenate([c, x], axis=-1))
-        return self._output(x, y, c)
+            c, _ = self.look(s, memory, memory_mask)
+            s = self.readout(ops.concatenate([c, s], axis=-1))
+        return self._output(s, y, c)
 
     def encoder_cache(self, memory, mask, states):
-        """The inputs of all steps: the memory's keys, the memory, its mask and the last state."""
-        keys = memory if self.look is None else self.look.keys(memory)
-        [summary, *_] = _states_by_layer(self.cell, states)[-1]
-        return [keys, memory, ops.cast(mask, memory.dtype), summary]
+        """What all steps of `step` attend to: a list of arrays `(B, ...)`.
+
+        With attention these are the keys of the memory, the memory and its mask, 1 = real; without
+        it the encoder's last state.
+        """
+        if self.attention == "none":
+            return [self._last_state(states)]
+        return [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
 
     def step(self, y, states, cache):
         """Computes one word, from the word before it.
@@ -171,53 +181,51 @@ class RecurrentDecoder(keras.layers.Layer):
             The list of states.
             The attention weights `(B, S)`, or `None`.
         """
-        keys, memory, mask, summary = cache
-        memory_states = [keys, memory, mask]
-        x = y
-        c = summary
+        first, *others = self.stack
+        first_states, *others_states = self._by_layer(states)
         weights = None
-        if self.attention == "none":
-            x = ops.concatenate([x, summary], axis=-1)
 
-        states_after = []
-        states_by_layer = _states_by_layer(self.cell, states)
-        for i, (layer, layer_states) in enumerate(zip(self.stack, states_by_layer, strict=True)):
-            if i == 0 and self.attention in BEFORE:
-                cell_states = [*layer_states, *memory_states]
-                c, weights = layer.cell.attend(cell_states)
-                s_and_c, cell_states = layer.cell(x, cell_states)
-                x = s_and_c[:, : self.units]
-                states_after += cell_states[:-3]
-            else:
-                x, layer_states = layer.cell(x, layer_states)
-                states_after += as_list(layer_states)
+        # The first layer
+        if self.attention in BEFORE:
+            s, c, weights, states_after = first.cell.step(y, first_states, cache)
+        elif self.attention == "none":
+            [c] = cache
+            s, states_after = first.cell(ops.concatenate([y, c], axis=-1), first_states)
+        else:
+            s, states_after = first.cell(y, first_states)
+        all_states_after = list(states_after)
 
+        # The other layers
+        for layer, layer_states in zip(others, others_states, strict=True):
+            s, states_after = layer.cell(s, layer_states)
+            all_states_after += states_after
+
+        # The attention after the step
         if self.attention in AFTER:
-            c_B1D, weights_B1S = self.look(x[:, None, :], memory, mask != 0, keys)
+            keys, memory, mask = cache
+            c_B1D, weights_B1S = self.look(s[:, None, :], memory, mask != 0, keys)
             c = c_B1D[:, 0]
             weights = weights_B1S[:, 0]
-            x = self.readout(ops.concatenate([c, x], axis=-1))
-        return self._output(x, y, c), states_after, weights
+            s = self.readout(ops.concatenate([c, s], axis=-1))
+        return self._output(s, y, c), all_states_after, weights
 
-    def _output(self, x, y, c):
+    def _by_layer(self, states):
+        """Groups states by layer: `[h1, c1, h2, c2] -> [[h1, c1], [h2, c2]]` for LSTMs."""
+        size = STATES[self.cell]
+        return [list(states[i : i + size]) for i in range(0, len(states), size)]
+
+    def _last_state(self, states):
+        """`h` of the last layer."""
+        return self._by_layer(states)[-1][0]
+
+    def _output(self, s, y, c):
         if self.output_kind == "all":
-            return ops.concatenate([x, y, c], axis=-1)
-        return x
+            return ops.concatenate([s, y, c], axis=-1)
+        return s
 
-    def compute_output_shape(self, y_shape, memory_shape, **_):
+    def compute_output_shape(self, y_shape, memory_shape):
         size = self.units
         if self.output_kind == "all":
             context_size = self.units if self.attention == "none" else memory_shape[-1]
             size += y_shape[-1] + context_size
         return (*y_shape[:2], size)
-
-
-def _make_cell(cell, units, **options):
-    if cell == "gru":
-        return keras.layers.GRUCell(units, reset_after=False, **options)
-    return keras.layers.LSTMCell(units, **options)
-
-
-def _states_by_layer(cell, states):
-    size = STATES[cell]
-    return [list(states[i : i + size]) for i in range(0, len(states), size)]

@@ -10,17 +10,16 @@ from colloquy.layers.gradients import with_gradient
 from colloquy.layers.masking import zero_padding
 
 
-def apply_padded(function, x, mask):
-    """Applies a function of single rows to `x`, float `(..., D)`, and zeroes the padded rows."""
-    return zero_padding(function(x), mask[..., None])
-
-
 def apply_unpadded(function, x, mask):
-    """`apply_padded` without computing padding: the function gets the unpadded rows as one matrix.
+    """Applies a function of single rows to the unpadded rows of `x`; padding becomes zero.
 
-    The number of real rows depends on the data, which XLA cannot compile. It is rounded up to a
-    multiple of 64 by rows whose results are dropped: on a CPU TensorFlow prepares its kernels for
-    each size, so few should occur.
+    The function gets these rows as one matrix, `(R, D)`. XLA cannot compile this, because their
+    number depends on the data.
+
+    Args:
+        function: From float `(R, D)` to `(R, D)`.
+        x: Float `(..., D)`.
+        mask: Boolean, broadcasts against the leading axes of `x`; `True` = real.
 
     >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
     >>> mask = np.array([[True, False], [True, True]])
@@ -29,95 +28,76 @@ def apply_unpadded(function, x, mask):
     """
     if tuple(mask.shape) != tuple(x.shape[:-1]):
         mask = ops.broadcast_to(mask, ops.shape(x)[:-1])
-    unpad, repad = unpadding(mask)
-    return repad(function(unpad(x)))
+    rows = Unpadding(mask)
+    return rows.repad(function(rows.unpad(x)))
 
 
-def apply_padding_last(function, x, mask):
-    """`function(x, mask)` for a function of texts whose padding comes after their words.
-
-    Elsewhere padding may be anywhere: the function gets the real words first, in their order, and
-    its results return to the places of the words. Nothing is moved where padding is last in the
-    whole batch.
-
-    Args:
-        function: From float `(B, T, D)` and boolean `(B, T)` to float `(B, T, H)`.
-        x: Float `(B, T, D)`.
-        mask: Boolean `(B, T)`, `True` = real.
-
-    >>> x = np.array([[[0.0], [1.0], [2.0]]])
-    >>> mask = np.array([[False, True, True]])
-    >>> y = apply_padding_last(lambda x, mask: ops.cumsum(x, axis=1) + 7, x, mask)
-    >>> keras.ops.convert_to_numpy(y).ravel().tolist()
-    [10.0, 8.0, 10.0]
-    """
-    T = ops.shape(mask)[1]
-    place_T = ops.arange(T)
-    is_moved = ops.any(mask[:, 1:] & ~mask[:, :-1])
-    length_B1 = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-
-    def words_first():
-        """The place of each word, then of each padding, int `(B, T)`."""
-        return ops.argsort(ops.where(mask, place_T, place_T + T), axis=1)
-
-    def move(array, index_BT):
-        return ops.take_along_axis(array, index_BT[..., None], axis=1)
-
-    moved = ops.cond(is_moved, lambda: move(x, words_first()), lambda: x)
-    y = function(moved, place_T < length_B1)
-    return ops.cond(is_moved, lambda: move(y, ops.argsort(words_first(), axis=1)), lambda: y)
-
-
-def unpadding(mask, multiple=64):
-    """`unpad` and `repad` between a padded array and its unpadded rows.
+class Unpadding:
+    """Takes the unpadded rows out of a padded array, and puts them back.
 
     Both are gathers, each the gradient of the other. Autodiff's gradient of a gather, a scatter,
     takes TensorFlow's CPU eight times as long.
 
     Args:
         mask: Boolean `(...)`, `True` = real.
-        multiple: R is rounded up to it, by copies of the last real row.
+        multiple: The number of rows R is rounded up to a multiple of this. The rows after the last
+            real one are copies of it; `repad` drops them. On a CPU, TensorFlow prepares its kernels
+            for each number of rows, so few different ones should occur.
 
-    Returns:
-        Two functions. `unpad` takes `(..., D)` to `(R, D)`, the unpadded rows in their order.
-        `repad` takes `(R, D)` to `(..., D)`, zeros where the padding is.
-
-    >>> unpad, repad = unpadding(np.array([[True, False], [False, True]]), multiple=1)
+    >>> rows = Unpadding(np.array([[True, False], [False, True]]), multiple=1)
     >>> x = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
-    >>> keras.ops.convert_to_numpy(unpad(x)).ravel().tolist()
+    >>> keras.ops.convert_to_numpy(rows.unpad(x)).ravel().tolist()
     [1.0, 4.0]
-    >>> keras.ops.convert_to_numpy(repad(np.array([[1.0], [4.0]]))).ravel().tolist()
+    >>> keras.ops.convert_to_numpy(rows.repad(np.array([[1.0], [4.0]]))).ravel().tolist()
     [1.0, 0.0, 0.0, 4.0]
     """
-    is_real_P = ops.cast(ops.reshape(mask, (-1,)), "int32")
-    [real_rows] = ops.nonzero(is_real_P)
-    num_real = ops.size(real_rows)
 
-    # The rows after the last real one are copies of it.
-    index_R = ops.arange(num_real + -num_real % multiple)
-    row_R = ops.take(real_rows, ops.minimum(index_R, num_real - 1))
-    is_real_R1 = (index_R < num_real)[:, None]
+    def __init__(self, mask, multiple=64):
+        is_real_P = ops.cast(ops.reshape(mask, (-1,)), "int32")
+        [real_places] = ops.nonzero(is_real_P)
+        num_real = ops.size(real_places)
+        num_copies = (-num_real) % multiple
+        row_R = ops.arange(num_real + num_copies)
 
-    # The place of each row in the matrix, from 1; 0: padding.
-    place_P = ops.cumsum(is_real_P) * is_real_P
+        self._leading_axes = ops.shape(mask)
+        # For the mask [T, F, T] and R = 4: [0, 2, 2, 2].
+        self._place_of_row_R = ops.take(real_places, ops.minimum(row_R, num_real - 1))
+        # [True, True, False, False]
+        self._is_real_R1 = (row_R < num_real)[:, None]
+        # Counted from 1, because `repad` puts a row of zeros before them: [1, 0, 2].
+        self._row_of_place_P = ops.cumsum(is_real_P) * is_real_P
 
-    def gather(x):
-        rows_PD = ops.reshape(x, (-1, x.shape[-1]))
-        return ops.take(rows_PD, row_R, axis=0)
+    def unpad(self, x):
+        """From `(..., D)` to the unpadded rows in their order, `(R, D)`."""
 
-    def spread(x_RD):
+        def compute(x):
+            gradient = self._spread
+            return self._gather(x), gradient
+
+        return with_gradient(compute)(x)
+
+    def repad(self, x_RD):
+        """From `(R, D)` to `(..., D)`, with zeros where the padding is."""
+
+        def gradient(g):
+            # The copies at the end had no influence on the result.
+            return zero_padding(self._gather(g), self._is_real_R1)
+
+        def compute(x_RD):
+            return self._spread(x_RD), gradient
+
+        return with_gradient(compute)(x_RD)
+
+    def _gather(self, x):
+        x_PD = ops.reshape(x, (-1, x.shape[-1]))
+        return ops.take(x_PD, self._place_of_row_R, axis=0)
+
+    def _spread(self, x_RD):
         D = x_RD.shape[-1]
         zeros_1D = ops.zeros((1, D), dtype=x_RD.dtype)
-        with_zeros = ops.concatenate([zeros_1D, x_RD], axis=0)
-        x_PD = ops.take(with_zeros, place_P, axis=0)
-        return ops.reshape(x_PD, (*ops.shape(mask), D))
-
-    def gradient_of_spread(g):
-        return zero_padding(gather(g), is_real_R1)
-
-    unpad = with_gradient(lambda x: (gather(x), spread))
-    repad = with_gradient(lambda x: (spread(x), gradient_of_spread))
-    return unpad, repad
+        zeros_and_rows = ops.concatenate([zeros_1D, x_RD], axis=0)
+        x_PD = ops.take(zeros_and_rows, self._row_of_place_P, axis=0)
+        return ops.reshape(x_PD, (*self._leading_axes, D))
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -133,7 +113,6 @@ class UnpadInTraining(keras.layers.Layer):
         self.supports_jit = not self.fast
 
     def call(self, x, mask, training=None):
-        if not (training and self.fast):
-            return x
-        unpad, _ = unpadding(mask)
-        return unpad(x)
+        if training and self.fast:
+            return Unpadding(mask).unpad(x)
+        return x

@@ -22,11 +22,12 @@ from pydantic import model_validator
 
 from colloquy.base.config import Positive
 from colloquy.layers.candidates import IdTable
-from colloquy.layers.dialog_history import history_mask, sentence_mask
-from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState, StateVector
+from colloquy.layers.dialog_history import causal_mask, history_mask
+from colloquy.layers.dialog_state import CONDITIONS, INPUTS, DialogState
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.memory_attention import MemoryAttention
 from colloquy.layers.shortcut import Shortcut
+from colloquy.layers.state_vector import StateVector
 from colloquy.layers.templates import TemplateCandidates, last_template
 from colloquy.models.dialog_memory import (
     DialogModel,
@@ -117,7 +118,7 @@ def _read_memory(c, inputs, E, known_BTS=None):
         o_BTD, a_BHTM = attend(u_BTD, m_BMD, *features)
         u_BTD = join(o_BTD, u_BTD)
         if c.memory == "latest":
-            o_BMD, _ = attend(m_BMD, m_BMD, sentence_mask(inputs["speakers"]))
+            o_BMD, _ = attend(m_BMD, m_BMD, causal_mask(inputs["speakers"]))
             m_BMD = join(o_BMD, m_BMD)
         attention_weights.append(a_BHTM)
 

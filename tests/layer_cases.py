@@ -19,7 +19,7 @@ from colloquy.layers.candidates import IdTable, MatchTypes
 from colloquy.layers.char_cnn import CharacterCNN, Highway
 from colloquy.layers.cross_match import CrossMatch
 from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature
-from colloquy.layers.dialog_state import DialogState, StateVector
+from colloquy.layers.dialog_state import DialogState
 from colloquy.layers.dynamic_attention import DynamicBiLSTM
 from colloquy.layers.entity_pointer import EntityPointer
 from colloquy.layers.gradients import Dense
@@ -34,6 +34,7 @@ from colloquy.layers.recurrent_encoder import STATES, RecurrentEncoder
 from colloquy.layers.self_attention import SelfAttention
 from colloquy.layers.sentence_gru import SentenceGRU
 from colloquy.layers.shortcut import KINDS, Shortcut
+from colloquy.layers.state_vector import StateVector
 from colloquy.layers.templates import TemplateCandidates
 from colloquy.layers.word_embedding import ReversibleWordEmbedding, WordEmbedding
 
@@ -272,7 +273,7 @@ LEXICAL = {"context": ids(B, T, S), "responses": ids(B, J, D, seed=1)}
 IDF = {"idf": np.linspace(0.1, 2.0, V + 1)}
 STEMS = IDF | {"stem": np.append(0, numbers(V, V) + 1)}
 MATCH_TABLES = {
-    "member_GN": numbers(E + 1, S, 2, seed=1),
+    "member_GL": numbers(E + 1, S, 2, seed=1),
     "type_G": numbers(T, S),
     "group_CK": numbers(S + 1, J, 2),
 }

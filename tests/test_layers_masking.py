@@ -9,7 +9,8 @@ from gradients import gradients_of
 from helpers import to_numpy
 from reference import max_pool_in_loops
 
-from colloquy.layers.masking import masked_softmax, max_pool_3d, release_softmax, zero_padding
+from colloquy.layers.masking import masked_softmax, release_softmax, zero_padding
+from colloquy.layers.max_pooling import max_pool_3d
 
 A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
 HALF = ("float16", "bfloat16")

@@ -13,7 +13,7 @@ from keras import ops
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.layers.masking import mask_from_ids, zero_padding
-from colloquy.layers.unpadding import unpadding
+from colloquy.layers.unpadding import Unpadding
 
 # Most words of a scored batch, unless one target has more. It bounds the memory: each word of a
 # target has a logit for every word of the vocabulary.
@@ -44,11 +44,10 @@ def word_nll(target, logits):
 
 
 def _unpadded_word_nll(target, logits_RV, mask_BT):
-    unpad, repad = unpadding(mask_BT)
-    # `unpad` and `repad` take features, here one: the word, and its likelihood.
-    words_R = unpad(target[..., None])[:, 0]
+    rows = Unpadding(mask_BT)
+    words_R = rows.unpad(target[..., None])[:, 0]
     nll_R = ops.sparse_categorical_crossentropy(words_R, logits_RV, from_logits=True)
-    return repad(nll_R[:, None])[..., 0]
+    return rows.repad(nll_R[:, None])[..., 0]
 
 
 def word_loss(target, logits):
