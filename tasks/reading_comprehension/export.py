@@ -16,7 +16,7 @@ from colloquy.engine.endpoints import (
     ensure_shape,
     require,
 )
-from colloquy.models.bidaf import best_spans
+from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.questions import WORD_CHARACTERS
 
 NO_SCORE = tf.float32.min  # finite, because JSON knows no infinity

@@ -15,7 +15,7 @@ from colloquy.engine.scoring import Group
 from colloquy.layers.masking import masked_logits
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squad_metrics
-from colloquy.models.bidaf import best_spans
+from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.misleading import add_sentences
 from colloquy.tasks.reading_comprehension.second_contexts import NONE
 
@@ -58,8 +58,8 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     """The best span of each question of a `ReadingSplit`. Contexts and questions are read whole.
 
     Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`,
-    see `models.bidaf.best_spans`. Lengths are rounded up to multiples of `2 * length_multiple`, see
-    `Questions.collate`.
+    see `models.best_spans.best_spans`. Lengths are rounded up to multiples of `2 *
+    length_multiple`, see `Questions.collate`.
     """
     spans = np.zeros((len(split), 2), np.int32)
     scores = np.zeros(len(split), np.float32)
