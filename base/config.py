@@ -102,7 +102,7 @@ def make_config(
     Raises:
         UserError: A field is unknown, or a value is wrong.
 
-    >>> from colloquy.models.dam import DAMConfig
+    >>> from colloquy.models.dam_config import DAMConfig
     >>> settings = {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}
     >>> make_config(DAMConfig, settings).levels
     2

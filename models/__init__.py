@@ -40,7 +40,7 @@ class ModelEntry:
 
         `None` for most models.
         """
-        return getattr(self._load_module(), "release_settings", None)
+        return getattr(self.config, "release_settings", None)
 
     def _load_module(self):
         check_backend()

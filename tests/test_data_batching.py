@@ -11,7 +11,7 @@ import pytest
 from helpers import on_tensorflow
 
 from colloquy.data.batching import XLA_MULTIPLE, Epochs, ahead, batches_by_size, stream_batches
-from colloquy.models.dam import DAMConfig, LexicalMatchConfig
+from colloquy.models.dam_config import DAMConfig, LexicalMatchConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.data import ReadingSplit
 from colloquy.tasks.selection.split import SelectionSplit

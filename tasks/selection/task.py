@@ -105,16 +105,18 @@ class SelectionTask(task.Task):
             self._set_document_weights(model, dataset)
 
     def _set_document_weights(self, model, dataset):
+        """Sets the tables of the layer `LexicalMatch` of a model."""
+        layer = model.get_layer("lexical_match")
         num_ids = len(dataset.vectors) + dataset.hashed_words
         stems = None
-        if model.compares_stems:
+        if layer.stems:
             if dataset.vocabulary is None:
                 raise UserError(
                     f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
                 )
             stems = equal_stems(dataset.vocabulary, num_ids)
-        idf = document_weights(dataset.splits["train"], num_ids, stems)
-        model.set_document_weights(idf, stems)
+            layer.stem.assign(stems)
+        layer.idf.assign(document_weights(dataset.splits["train"], num_ids, stems))
 
     def optimizer(self, training, steps=None):
         """Adam with the release's staircase schedule and `epsilon` 1e-8 as in TensorFlow 1."""
