@@ -98,7 +98,7 @@ def make_config(config_class: type[C], settings: Mapping[str, object], where: st
     Raises:
         UserError: A field is missing or unknown, or a value is wrong.
 
-    >>> from colloquy.models.dam import DAMConfig
+    >>> from colloquy.models.dam_config import DAMConfig
     >>> settings = {"vocabulary_size": 7, "levels": "2", "lexical": "no", "lexical.turns": "3"}
     >>> make_config(DAMConfig, settings).levels
     2

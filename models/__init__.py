@@ -40,7 +40,7 @@ class ModelEntry:
 
         `None` for most models.
         """
-        return getattr(self._load_module(), "release_settings", None)
+        return getattr(self.config, "release_settings", None)
 
     def _load_module(self):
         check_backend()
@@ -51,7 +51,7 @@ MODELS = {
     "bidaf": ModelEntry("colloquy.models.bidaf", "BiDAF", task="reading_comprehension"),
     "dam": ModelEntry("colloquy.models.dam", "DAM", task="selection", gains_in_bfloat16=True),
     "memma": ModelEntry("colloquy.models.memma", "MEMMA", task="dialog"),
-    "entity-memma": ModelEntry("colloquy.models.memma", "EntityMEMMA", task="dialog"),
+    "entity-memma": ModelEntry("colloquy.models.entity_memma", "EntityMEMMA", task="dialog"),
     "memn2n": ModelEntry("colloquy.models.memn2n", "MemN2N", task="dialog"),
     "memr": ModelEntry("colloquy.models.memn2n", "MEMR", task="dialog"),
     "seq2seq": ModelEntry(

@@ -5,28 +5,22 @@ number of hypotheses, the length of the buffer for a reply, sampling and `anti_l
 graph. All other settings are inputs, one number per source.
 
 Shape suffixes:
-    B batch   K hypotheses   L words of a reply   V words of the vocabulary   W V, in whole blocks
+    B batch   K hypotheses   L words of a reply   V words of the vocabulary   T earlier replies
+    N hypotheses of the whole batch, B K
 """
 
 from types import SimpleNamespace
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import keras
-from keras import ops
+from keras import ops, tree
 from pydantic import Field, model_validator
 
 from colloquy.base.config import Config, NonNegative
-from colloquy.layers.masking import LOWEST, masked_logits
-from colloquy.models.next_words import (
-    LONGEST_BLOCKED,
-    AntiLM,
-    best_continuations,
-    draw,
-    forbid,
-    gather,
-    gather_states,
-    length_penalty,
-)
+from colloquy.layers.masking import LOWEST, MASKED_LOGIT
+from colloquy.models.anti_lm import AntiLM
+from colloquy.models.forbidden_words import LONGEST_BLOCKED, forbid_words
+from colloquy.models.next_words import best_continuations, draw, length_penalty
 
 MOST_BEAMS = 100
 """Most hypotheses of a search: each needs a row of logits over the whole vocabulary."""
@@ -51,9 +45,10 @@ class Decoding(Config):
     block_ngrams: Annotated[int, Field(ge=0, le=LONGEST_BLOCKED)] = 0
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     anti_lm_weight: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Weight of a word's log probability after an empty source, `_EOS_` alone. It is subtracted:
-    it is high in replies that would answer anything (MMI-antiLM of Li et al. 2016; the language
-    model is the model itself)."""
+    """Weight of a word's log probability after an empty source, `_EOS_` alone, which is subtracted
+    from that after the source. Replies that would answer anything are probable after the empty
+    source, too, and so lose (MMI-antiLM of Li et al. 2016; the language model is the model
+    itself)."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
     top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
@@ -87,6 +82,23 @@ INPUTS = {
 # === Search ===
 
 
+class Hypotheses(NamedTuple):
+    """The replies of a batch after some steps of the search, K for each source."""
+
+    ids_BKL: Any
+    """The words, int32, then 0."""
+    word_BK: Any
+    """The last word, int32: the input of the next step. 0 if the reply is finished."""
+    score_BK: Any
+    """Log probability, float32."""
+    length_BK: Any
+    """Number of words, int32, `_EOS_` included."""
+    done_BK: Any
+    """True if the reply is finished."""
+    states: Any
+    """States of the decoder, `(N, ...)`: the K hypotheses of a source are consecutive rows."""
+
+
 def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False):
     """Writes replies.
 
@@ -97,8 +109,8 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
         num_beams: `K`.
         reply_length: `L`, at least each `max_length`.
         eos_id, unk_id: Ids of `_EOS_` and `_UNK_`; id 0 is padding, which no reply holds.
-        anti_lm: `True` subtracts what `anti_lm_weight` weights, by a second step of the decoder for
-            each word.
+        anti_lm: Whether `anti_lm_weight` is used. It takes a second step of the decoder for each
+            word.
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first.
@@ -108,57 +120,104 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
     """
     K = num_beams
     L = reply_length
-    settings = SimpleNamespace(**inputs, anti_lm=anti_lm)
+    source_BS = inputs["source"]
     noise_BKL = inputs.get("noise")
-    B = ops.shape(settings.source)[0]
+    fields = {name: inputs[name] for name in INPUTS}
+    settings = SimpleNamespace(**fields, anti_lm=anti_lm)
     if anti_lm:
-        weight = ops.repeat(settings.anti_lm_weight, K, axis=0)
-        model = AntiLM(model, weight, eos_id)
+        weight_N1 = ops.repeat(settings.anti_lm_weight, K, axis=0)
+        model = AntiLM(model, weight_N1, eos_id)
 
-    # Each source is encoded once; its K hypotheses are consecutive rows of the states.
-    states, cache = model.encode(settings.source)
-    states = [ops.repeat(x, K, axis=0) for x in states]
-    cache = [ops.repeat(x, K, axis=0) for x in cache]
+    # Each source is encoded once.
+    states, cache = model.encode(source_BS)
+    states = tree.map_structure(lambda x: ops.repeat(x, K, axis=0), states)
+    cache = tree.map_structure(lambda x: ops.repeat(x, K, axis=0), cache)
 
-    def is_open(t, ids_BKL, score_BK, length_BK, done_BK, *states):
-        return (t < L) & ~ops.all(done_BK)
+    def is_any_open(t, hypotheses):
+        return (t < L) & ~ops.all(hypotheses.done_BK)
 
-    def add_word(t, ids_BKL, score_BK, length_BK, done_BK, *states):
-        before_BK = ops.take(ids_BKL, ops.maximum(t - 1, 0), axis=2)
-        before_BK = ops.where(t == 0, ops.full_like(before_BK, model.begin_id), before_BK)
-        logits, states, _ = model.step(ops.reshape(before_BK, (-1,)), list(states), cache)
-        logits_BKV = ops.reshape(ops.cast(logits, "float32"), (B, K, logits.shape[-1]))
-        allowed_BKW = forbid(settings, t, ids_BKL, logits_BKV, eos_id, unk_id)
+    def add_word(t, hypotheses):
+        # 1. The logits of the next word
+        word_N = ops.reshape(hypotheses.word_BK, (-1,))
+        logits_NV, states, _ = model.step(word_N, hypotheses.states, cache)
+        hypotheses = hypotheses._replace(states=states)
+        logits_BKV = ops.reshape(ops.cast(logits_NV, "float32"), (-1, K, logits_NV.shape[-1]))
+        allowed_BKV = forbid_words(settings, t, hypotheses.ids_BKL, logits_BKV, eos_id, unk_id)
 
+        # 2. The choice of a word
         if noise_BKL is not None:
             noise_BK = ops.take(noise_BKL, t, axis=2)
-            word_BK, log_p_BK = draw(settings, logits_BKV, allowed_BKW, noise_BK)
-            score_BK = score_BK + ops.where(done_BK, 0.0, log_p_BK)
+            word_BK, log_p_BK = draw(settings, logits_BKV, allowed_BKV, noise_BK)
+            score_BK = hypotheses.score_BK + ops.where(hypotheses.done_BK, 0.0, log_p_BK)
         else:
             parent_BK, word_BK, score_BK = best_continuations(
-                settings, logits_BKV, allowed_BKW, score_BK, length_BK, done_BK
+                settings,
+                logits_BKV,
+                allowed_BKV,
+                hypotheses.score_BK,
+                hypotheses.length_BK,
+                hypotheses.done_BK,
             )
-            ids_BKL = gather(ids_BKL, parent_BK)
-            length_BK = gather(length_BK, parent_BK)
-            done_BK = gather(done_BK, parent_BK)
-            states = [gather_states(x, parent_BK) for x in states]
+            hypotheses = _select(hypotheses, parent_BK)
 
-        word_BK = ops.where(done_BK, 0, word_BK)
-        ids_BKL = ops.where(ops.arange(L) == t, word_BK[..., None], ids_BKL)
-        length_BK = length_BK + ops.cast(~done_BK, "int32")
-        done_BK = done_BK | (word_BK == eos_id) | (t + 1 >= settings.max_length)
-        return [t + 1, ids_BKL, score_BK, length_BK, done_BK, *states]
+        # 3. A finished reply gets no further word.
+        is_open_BK = ~hypotheses.done_BK
+        word_BK = ops.where(is_open_BK, word_BK, 0)
+        is_last_BK = (word_BK == eos_id) | (t + 1 >= settings.max_length)
+        hypotheses = Hypotheses(
+            ids_BKL=ops.where(ops.arange(L) == t, word_BK[..., None], hypotheses.ids_BKL),
+            word_BK=word_BK,
+            score_BK=score_BK,
+            length_BK=hypotheses.length_BK + ops.cast(is_open_BK, "int32"),
+            done_BK=hypotheses.done_BK | is_last_BK,
+            states=hypotheses.states,
+        )
+        return t + 1, hypotheses
 
-    start = [
-        ops.convert_to_tensor(0),
-        ops.zeros((B, K, L), "int32"),
-        ops.tile(_first_scores(K, sample=noise_BKL is not None)[None], (B, 1)),
-        ops.zeros((B, K), "int32"),
-        ops.zeros((B, K), "bool"),
-        *states,
-    ]
-    _, ids_BKL, score_BK, length_BK, *_ = ops.while_loop(is_open, add_word, start)
-    return _sort_replies(settings, ids_BKL, score_BK, length_BK)
+    B = ops.shape(source_BS)[0]
+    first_score_K = ops.zeros(K)
+    if noise_BKL is None:
+        # A beam starts from one hypothesis: K equal ones would find each reply K times.
+        first_score_K = ops.where(ops.arange(K) == 0, 0.0, MASKED_LOGIT)
+    start = Hypotheses(
+        ids_BKL=ops.zeros((B, K, L), "int32"),
+        word_BK=ops.full((B, K), model.begin_id, "int32"),
+        score_BK=ops.tile(first_score_K[None], (B, 1)),
+        length_BK=ops.zeros((B, K), "int32"),
+        done_BK=ops.zeros((B, K), "bool"),
+        states=states,
+    )
+    _, found = ops.while_loop(is_any_open, add_word, (ops.convert_to_tensor(0), start))
+    return _sort_replies(settings, found)
+
+
+def _select(hypotheses, parent_BK):
+    """The hypotheses `parent_BK` of each source, int32 `(B, K)`, in this order.
+
+    Word and score stay: the choice has the new ones.
+    """
+    # Rows of the states. With K = 2: parents [[1, 1], [0, 1]] -> rows [[1, 1], [2, 3]].
+    B, K = ops.shape(parent_BK)
+    first_row_B1 = K * ops.arange(B)[:, None]
+    row_N = ops.reshape(first_row_B1 + parent_BK, (-1,))
+    return hypotheses._replace(
+        ids_BKL=ops.take_along_axis(hypotheses.ids_BKL, parent_BK[..., None], axis=1),
+        length_BK=ops.take_along_axis(hypotheses.length_BK, parent_BK, axis=1),
+        done_BK=ops.take_along_axis(hypotheses.done_BK, parent_BK, axis=1),
+        states=tree.map_structure(lambda x: ops.take(x, row_N, axis=0), hypotheses.states),
+    )
+
+
+def _sort_replies(settings, found):
+    """Sorts replies, the best first, and empties those that the search did not find.
+
+    Returns the ids, int32 `(B, K, L)`, and what they are ranked by, float32 `(B, K)`.
+    """
+    is_reply_BK = found.score_BK > LOWEST
+    ids_BKL = ops.where(is_reply_BK[..., None], found.ids_BKL, 0)
+    ranking_BK = found.score_BK / length_penalty(settings, found.length_BK)
+    ranking_BK = ops.where(is_reply_BK, ranking_BK, LOWEST)
+    return _reorder(ids_BKL, ranking_BK, ops.argsort(-ranking_BK, axis=1))
 
 
 def put_new_replies_first(ids_BKL, scores_BK, said_BTL):
@@ -175,30 +234,18 @@ def put_new_replies_first(ids_BKL, scores_BK, said_BTL):
     K = ids_BKL.shape[1]
     is_equal_BKTL = ids_BKL[:, :, None, :] == said_BTL[:, None, :, :]
     is_said_BK = ops.any(ops.all(is_equal_BKTL, axis=3), axis=2)
+
+    # Group 0 is new, group 1 was given before, group 2 are places without a reply: they stay last.
     group_BK = ops.cast(is_said_BK, "int32")
-    # Where a search found fewer than K replies, the missing ones stay last.
     group_BK = ops.where(scores_BK > LOWEST, group_BK, 2)
-    order_BK = ops.argsort(group_BK * K + ops.arange(K), axis=1)
+    # Groups [1, 0, 1] of three replies -> keys [3, 1, 5] -> order [1, 0, 2]
+    key_BK = group_BK * K + ops.arange(K)
+    return _reorder(ids_BKL, scores_BK, ops.argsort(key_BK, axis=1))
+
+
+def _reorder(ids_BKL, scores_BK, order_BK):
     sorted_BKL = ops.take_along_axis(ids_BKL, order_BK[..., None], axis=1)
     return sorted_BKL, ops.take_along_axis(scores_BK, order_BK, axis=1)
-
-
-def _first_scores(K, sample):
-    """Scores of the empty hypotheses of a source, float32 `(K,)`."""
-    if sample:
-        return ops.zeros(K)
-    # A beam starts from one hypothesis: K equal ones would find each reply K times.
-    return masked_logits(ops.zeros(K), ops.arange(K) == 0)
-
-
-def _sort_replies(settings, ids_BKL, score_BK, length_BK):
-    """Sorts replies, the best first, and empties those that the search did not find."""
-    is_reply_BK = score_BK > LOWEST
-    ids_BKL = ops.where(is_reply_BK[..., None], ids_BKL, 0)
-    ranking_BK = score_BK / length_penalty(settings, length_BK)
-    ranking_BK = ops.where(is_reply_BK, ranking_BK, LOWEST)
-    order_BK = ops.argsort(-ranking_BK, axis=1)
-    return gather(ids_BKL, order_BK), gather(ranking_BK, order_BK)
 
 
 class Decoder(keras.Model):

@@ -2,10 +2,10 @@
 
 Shape suffixes:
     B dialogs   T turns   M sentences   W words   R turn distances   E entities   C candidates
-    N words of all candidates   D features
+    N words of all candidates   D features   S distinct sentences of the batch
 """
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import keras
 import numpy as np
@@ -21,11 +21,8 @@ from colloquy.models.configured import ConfiguredModel
 Shape = tuple[NonNegative, NonNegative]
 
 
-class MemoryConfig(Config):
-    """Fields of every memory network for dialog.
-
-    `train.py` takes the first eight from the prepared dataset.
-    """
+class DatasetConfig(Config):
+    """Sizes that `train.py` takes from the prepared dataset."""
 
     vocabulary_size: Positive
     """Words with an id, 1 to this."""
@@ -38,11 +35,15 @@ class MemoryConfig(Config):
     types: NonNegative = 0
     """Number of entity types."""
     candidate_entities: Shape = (0, 0)
-    """Shape of the candidates' entities, `(C, K)`."""
+    """Shape of the table of the candidates' entities: `(C, most entities of a candidate)`."""
     match_groups: Shape = (0, 0)
-    """Shape of the match groups' members, see `layers.candidates.MatchTypes`."""
+    """Shape of the table of the match groups' members, see `layers.candidates.MatchTypes`."""
     match_candidates: Shape = (0, 0)
-    """Shape of the candidates' match groups, see `layers.candidates.MatchTypes`."""
+    """Shape of the table of the candidates' match groups, see `layers.candidates.MatchTypes`."""
+
+
+class MemoryConfig(DatasetConfig):
+    """Fields of every memory network for dialog."""
 
     embedding_dim: Positive = 128
     """`d_model`, features of word vectors and states."""
@@ -113,38 +114,49 @@ class DialogModel(ConfiguredModel):
         """
         for layer in self.layers:
             if layer.name in tables:
+                # `set_weights` takes the trained variables first, then the others: the tables.
                 trained = [np.asarray(variable) for variable in layer.trainable_variables]
                 layer.set_weights([*trained, *tables[layer.name]])
 
     def network(self, config):
-        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in config.reads}
-        if "mentions" in inputs:
-            inputs["mentions"] = keras.Input(
-                (None, config.entities), dtype="uint8", name="mentions"
-            )
-        if "entities" in inputs:
-            inputs["entities"] = keras.Input((None, None), dtype="int32", name="entities")
+        inputs = {}
+        for name in config.reads:
+            shape = (None,)
+            dtype = "int32"
+            if name == "entities":
+                shape = (None, None)
+            if name == "mentions":
+                shape = (None, config.entities)
+                dtype = "uint8"
+            inputs[name] = keras.Input(shape, dtype=dtype, name=name)
         logits, self.attention_weights = self.equations(config, inputs)
         return inputs, logits
 
 
-def encoded_words(config, name, encoding="sum", positions="none", words=None, heads=1, scale=1.0):
+def encoded_words(c, name, num_words, encoding="sum", positions="none", heads=1, scale=1.0):
     """The layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
 
-    `positions` are the sinusoids of a sum and of `attention`. `words` is the number of words,
-    `None`: those of the vocabulary. `scale` is a factor of the word vectors.
+    Args:
+        c: A `MemoryConfig`.
+        name: Name of the layer.
+        num_words: Words with an id, 1 to this.
+        encoding: As in `SumConfig`.
+        positions: Sinusoids of the words' positions, see `layers.bag_of_words`; `position` does not
+            read them.
+        heads: Heads of `attention`.
+        scale: Factor of the word vectors.
     """
     settings = {
-        "vocabulary_size": words or config.vocabulary_size,
-        "dimension": config.embedding_dim,
-        "max_words": config.max_words,
+        "vocabulary_size": num_words,
+        "dimension": c.embedding_dim,
+        "max_words": c.max_words,
         "positions": positions,
         "scale": scale,
         "name": name,
     }
     if encoding == "sum":
-        return BagOfWords(trainable=config.train_embedding, **settings)
-    return OrderedWords(encoding=encoding, heads=heads, trained=config.train_embedding, **settings)
+        return BagOfWords(trainable=c.train_embedding, **settings)
+    return OrderedWords(encoding=encoding, heads=heads, trained=c.train_embedding, **settings)
 
 
 def dropped(config, x):
@@ -154,24 +166,39 @@ def dropped(config, x):
     return keras.layers.Dropout(config.dropout)(x)
 
 
+def stored_ids(inputs, name, size):
+    """Ids stored in the model, int32 `(size,)`, which `DialogModel.set_tables` sets."""
+    # A functional model holds the layers that are called with an input. Any input does.
+    return IdTable((size,), name=name)(inputs["turns"])
+
+
 def encode_sentences(config, encode, inputs):
     """The sentences of all dialogs, `(B, M, D)`.
 
-    `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes each distinct one once.
+    `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes the S distinct sentences of the
+    batch once. `inputs["sentences"]`, `(B, M)`, has the place of each sentence among them.
     """
-    words = inputs["typed_words" if "typed_words" in inputs else "words"]
-    vectors_SD = encode(words)
+    # `EntityMEMMA` alone reads words in which types replace values of the knowledge base.
+    words_SW = inputs["typed_words"] if "typed_words" in inputs else inputs["words"]
+    vectors_SD = encode(words_SW)
     return dropped(config, ops.take(vectors_SD, inputs["sentences"], axis=0))
 
 
-def read_history(config, encode, inputs):
-    """Encodes the sentences of dialogs.
+class Memory(NamedTuple):
+    """What the model reads at each turn: arguments of `layers.memory_attention.MemoryAttention`."""
 
-    Returns:
-        The users' sentences, `(B, T, D)`.
-        The memory of each turn, the sentences before it with their features: a list of the
-        arguments of `layers.memory_attention.MemoryAttention` after the query.
-    """
+    sentences_BMD: Any
+    """Vectors of all sentences, with their speakers."""
+    mask_BTM: Any
+    """Boolean, `True` for the sentences before a turn."""
+    times_RD: Any = None
+    """Vectors of the distances in time, or `None`."""
+    distances_BTMR: Any = None
+    """The distance of each sentence from each turn, one-hot, or `None`."""
+
+
+def read_history(config, encode, inputs):
+    """Encodes the sentences of dialogs; returns the users', `(B, T, D)`, and the `Memory`."""
     x_BMD = encode_sentences(config, encode, inputs)
     speakers = inputs["speakers"]
     turns = inputs["turns"]
@@ -180,24 +207,26 @@ def read_history(config, encode, inputs):
     memory_BMD = x_BMD
     if config.speaker:
         memory_BMD = SpeakerFeature(name="speaker")(x_BMD, speakers)
-    memory = [memory_BMD, history_mask(speakers, turns)]
+    memory = Memory(memory_BMD, history_mask(speakers, turns))
     if config.time:
         time = TimeFeature(config.time_limit, config.embedding_dim, name="time")
-        memory += time(inputs["times"], turns)
+        times_RD, distances_BTMR = time(inputs["times"], turns)
+        memory = memory._replace(times_RD=times_RD, distances_BTMR=distances_BTMR)
     return user_BTD, memory
 
 
 def score_candidates(config, state, encode, inputs):
     """The logit of every candidate at every turn, float32 `(B, T, C)`.
 
-    It is the candidate's vector, a sum by `encode`, times the state, `(B, T, D)`, plus the gain of
-    its match types.
+    It is the candidate's vector, the sum of its words' by `encode`, times the state, `(B, T, D)`,
+    plus the gain of its match types.
     """
     state = dropped(config, state)
     num_candidates, num_words = config.candidates
-    words_N = IdTable((num_words,), name="candidate_words")(inputs["turns"])
-    rows_N = IdTable((num_words,), name="candidate_rows")(inputs["turns"])
-    candidates_CD = encode(words_N, rows=rows_N, count=num_candidates)
+    # The words of all candidates in one list, and the candidate of each word
+    words_N = stored_ids(inputs, "candidate_words", num_words)
+    candidate_N = stored_ids(inputs, "candidate_rows", num_words)
+    candidates_CD = encode(words_N, rows=candidate_N, count=num_candidates)
     logits = ops.einsum("btd,cd->btc", state, candidates_CD)
     if config.match_types:
         seen = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)

@@ -1,11 +1,12 @@
-"""The models that MEMMA is compared with.
+"""The three models that MEMMA is compared with.
 
-Supervised embeddings and MemN2N: Bordes, Boureau and Weston, "Learning End-to-End Goal-Oriented
-Dialog", ICLR 2017, sections 4.1 and 4.2; MemN2N after Sukhbaatar et al. 2015; gated: Liu and Perez,
-"Gated End-to-End Memory Networks", EACL 2017. And the recurrent memory network MEMR.
+    Supervised embeddings   Bordes, Boureau and Weston, "Learning End-to-End Goal-Oriented Dialog",
+                            ICLR 2017, section 4.1
+    MemN2N                  Sukhbaatar et al. 2015; for dialogs Bordes et al., section 4.2; gated:
+                            Liu and Perez, "Gated End-to-End Memory Networks", EACL 2017
+    MEMR                    MemN2N with a GRU that reads the sentences
 
-    words -> sums of word vectors, or a GRU -> hops over the history -> times every candidate's
-    vector
+    words -> vectors of sentences -> hops over the history -> times every candidate's vector
 
 Shape suffixes:  B dialogs   M sentences   T turns   D features
 """
@@ -53,8 +54,8 @@ class SupervisedEmbeddings(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A = encoded_words(c, "conversation_embedding")
-        B = encoded_words(c, "candidate_embedding")
+        A = encoded_words(c, "conversation_embedding", c.vocabulary_size)
+        B = encoded_words(c, "candidate_embedding", c.vocabulary_size)
         x_BMD = encode_sentences(c, A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
@@ -76,9 +77,10 @@ class MemN2N(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
+        # In a plain sum the order of words does not count; with `encoding=attention` it does.
         positions = "none" if c.encoding == "sum" else "halves"
-        A = encoded_words(c, "memory_embedding", c.encoding, positions)
-        W = encoded_words(c, "candidate_embedding")
+        A = encoded_words(c, "memory_embedding", c.vocabulary_size, c.encoding, positions)
+        W = encoded_words(c, "candidate_embedding", c.vocabulary_size)
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)
@@ -104,26 +106,32 @@ class MEMR(DialogModel):
         read = SentenceGRU(
             c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru"
         )
-        W = encoded_words(c, "candidate_embedding")
+        W = encoded_words(c, "candidate_embedding", c.vocabulary_size)
         q_BTD, memory = read_history(c, read, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory)
         return score_candidates(c, q_BTD, W, inputs), attention_weights
 
 
 def _hops(c, q_BTD, memory, gated=False):
-    """The hops of both papers.
+    """The hops of MemN2N and of MEMR.
 
-        p_i = softmax(q . m_i),   o = R sum_i p_i m_i,   q' = o + q or the gated sum
+        p_i = softmax(q . m_i),   o = R sum_i p_i m_i,   q' = o + q, or the gated sum of both
 
-    Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T,
-    M)`.
+    `memory` is a `models.dialog_memory.Memory`. Returns the last state, float `(B, T, D)`, and the
+    attention weights of each hop, `(B, 1, T, M)`.
     """
     attend = MemoryAttention(projected=False, name="attention")
     R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
     kind = "gated" if gated else "identity"
     attention_weights = []
     for hop in range(c.hops):
-        read_BTD, a_B1TM = attend(q_BTD, *memory)
+        read_BTD, a_B1TM = attend(
+            q_BTD,
+            memory.sentences_BMD,
+            memory.mask_BTM,
+            memory.times_RD,
+            memory.distances_BTMR,
+        )
         join = Shortcut(kind, activation="sigmoid", name=f"shortcut_{hop}")
         q_BTD = join(R(read_BTD), q_BTD)
         attention_weights.append(a_B1TM)

@@ -7,6 +7,7 @@ Cho et al., EMNLP 2014; Bahdanau et al., ICLR 2015; Luong et al., EMNLP 2015:
 
 Shape suffixes:
     B batch   S source words   T target words   E features of a word   H units   V words
+    R unpadded words of all targets
 """
 
 from typing import Annotated, Literal
@@ -33,7 +34,7 @@ class Seq2SeqConfig(Config):
     """Settings of a seq2seq model."""
 
     vocabulary_size: Positive
-    """Words with an id, 1 to this. The id after the last begins every target."""
+    """V, words with an id, 1 to V. Id 0 is padding; id V + 1 begins every target."""
     embedding_dim: Positive = 256
     """Dimension of word vectors."""
     cell: Literal["gru", "lstm"] = "gru"
@@ -47,8 +48,9 @@ class Seq2SeqConfig(Config):
     merge: Literal["concat", "sum"] = "concat"
     """The two directions are joined by `concat`, half of `hidden` each, or `sum`, `hidden` each."""
     attention: Literal["none", "additive", "dot", "luong_dot", "general", "scaled_dot"] = "additive"
-    """`none`; before each step of the decoder, its context inside the gates: `additive` (Bahdanau)
-    or `dot`; after it: `luong_dot`, `general` (both Luong) or `scaled_dot`."""
+    """`none`: the decoder does not attend. `additive` (Bahdanau) and `dot`: it attends before each
+    step, and the context is an input of its cell. `luong_dot`, `general` (both Luong) and
+    `scaled_dot`: it attends after each step."""
     output: Literal["state", "all"] = "state"
     """Input of the next word's logits: the decoder's `state` (Luong's attentional vector with his
     attention), or `all`: the state, the word before and the context."""
@@ -59,8 +61,8 @@ class Seq2SeqConfig(Config):
     dropout: Dropout = 0.2
     """Fraction dropped of word vectors, between layers and before the logits."""
     reverse: bool = False
-    """Writes the utterance before a reply: the model that reranks by mutual information (Li et al.
-    2016)."""
+    """Sources and targets change places: the model learns to write the utterance before a reply. It
+    reranks replies by mutual information (Li et al. 2016). The network is the same."""
 
     @model_validator(mode="after")
     def _check_hidden(self):
@@ -80,26 +82,25 @@ class Seq2Seq(ConfiguredModel):
 
     Call arguments: a dict of
         source: Word ids, int32 `(B, S)`, 0 = padding, at the end.
-        target_in: The target one step late, int32 `(B, T)`: `config.vocabulary_size + 1`, then all
-            but its last word.
+        target_in: The target one step late, int32 `(B, T)`: `model.begin_id`, then all but its
+            last word.
 
     Returns:
-        Logits of the target's words, float `(B, T, V + 1)`, by id; padding changes none of them. In
-        training on TensorFlow, only the logits of the unpadded words, `(R, V + 1)`, see
+        Logits of the target's words, float `(B, T, V + 1)`, of the ids 0 to V; padding changes none
+        of them. In training on TensorFlow, only the logits of the unpadded words, `(R, V + 1)`, see
         `layers.unpadding`.
     """
 
     Config = Seq2SeqConfig
 
     def network(self, c):
-        rows = c.vocabulary_size + 2  # padding, the words, the beginning of a target
-
         # === Layers ===
-        # Source and target words have the same vectors.
-        words = ReversibleWordEmbedding(
-            rows,
+        # Source and target words have the same vectors. Each model gets its own copy of the
+        # initializer, and so its own random numbers.
+        num_ids = c.vocabulary_size + 2  # padding, the words, the beginning of a target
+        embedding = ReversibleWordEmbedding(
+            num_ids,
             c.embedding_dim,
-            # Each model gets its own copy of the initializer, and so its own random numbers.
             embeddings_initializer=STARTS[c.embedding_start].clone(),
             name="word_embedding",
         )
@@ -110,21 +111,21 @@ class Seq2Seq(ConfiguredModel):
         decoder = RecurrentDecoder(**size, attention=c.attention, output=c.output, name="decoder")
         drop = keras.layers.Dropout(c.dropout, name="dropout")
         if c.tied_output:
-            last = Dense(c.embedding_dim, name="projection")
+            output_layer = Dense(c.embedding_dim, name="projection")
         else:
-            last = Dense(c.vocabulary_size + 1, name="logits")
+            output_layer = Dense(c.vocabulary_size + 1, name="logits")
 
         # === Encoder ===
         source_BS = keras.Input((None,), dtype="int32", name="source")
         target_BT = keras.Input((None,), dtype="int32", name="target_in")
         mask_BS = mask_from_ids(source_BS)
-        memory_BSH, *states = encoder(drop(words(source_BS)), mask_BS)
+        memory_BSH, *states = encoder(drop(embedding(source_BS)), mask_BS)
 
         # === Decoder ===
-        x_BTH = drop(decoder(drop(words(target_BT)), memory_BSH, mask_BS, states))
+        x_BTH = drop(decoder(drop(embedding(target_BT)), memory_BSH, mask_BS, states))
         x_BTH = UnpadInTraining(name="unpad")(x_BTH, mask_from_ids(target_BT))
 
-        logits = _logits(c, words, last, x_BTH)
+        logits = _logits(c, embedding, output_layer, x_BTH)
         return {"source": source_BS, "target_in": target_BT}, logits
 
     # === Word by word, see models.decoding ===
@@ -147,21 +148,27 @@ class Seq2Seq(ConfiguredModel):
         return states, decoder.encoder_cache(memory, mask, states)
 
     def step(self, words, states, cache):
-        """Writes one word after those before it, int32 `(B,)`.
+        """Scores the next word of each target.
+
+        Args:
+            words: The ids of the words before it, int32 `(B,)`; at first `begin_id`.
+            states: The states before `words`.
+            cache: As from `encode`.
 
         Returns:
-            Logits, float `(B, V + 1)`.
-            The states after it.
+            Logits of the next word, float `(B, V + 1)`.
+            The states after `words`.
             The attention weights `(B, S)`, or `None`.
         """
         embedding = self.get_layer("word_embedding")
         decoder = self.get_layer("decoder")
         x, states, weights = decoder.step(embedding(words), states, cache)
-        last = self.get_layer("projection" if self.config.tied_output else "logits")
-        return _logits(self.config, embedding, last, x), states, weights
+        output_layer = self.get_layer("projection" if self.config.tied_output else "logits")
+        return _logits(self.config, embedding, output_layer, x), states, weights
 
 
-def _logits(c, words, last, x):
+def _logits(c, embedding, output_layer, x):
+    """Logits of the ids 0 to V, from the output of the decoder."""
     if c.tied_output:
-        return words(last(x), scored=c.vocabulary_size + 1)
-    return last(x)
+        return embedding(output_layer(x), scored=c.vocabulary_size + 1)
+    return output_layer(x)

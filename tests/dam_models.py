@@ -7,7 +7,8 @@ import reference as ref
 from helpers import randomised
 from reference_recurrent import sigmoid
 
-from colloquy.models.dam import DAM, DAMConfig, LexicalMatchConfig, release_settings
+from colloquy.models.dam import DAM, DAMConfig
+from colloquy.models.dam_config import LexicalMatchConfig
 
 B, N, T, K, J, D = 2, 3, 5, 7, 11, 13  # batch, candidates, turns, words, words, features
 L, V, FILTERS = 2, 37, (17, 19)
@@ -31,8 +32,8 @@ VARIANTS = [
     {"variant": "cross", "positional": True},
     {"variant": "first"},
     {"variant": "last", "scalar_bias": True, "response_rows": True},
-    release_settings("full"),
-    {"variant": "last", **release_settings("last")},
+    DAMConfig.release_settings("full"),
+    {"variant": "last", **DAMConfig.release_settings("last")},
 ]
 DROPPING = {"embedding_dropout": 0.5}
 

@@ -10,8 +10,8 @@ from helpers import randomised, to_numpy
 from keras import ops
 
 from colloquy.layers.masking import LOWEST
+from colloquy.layers.top_words import BLOCK, top_words
 from colloquy.models.decoding import Decoder, Decoding, decode, put_new_replies_first
-from colloquy.models.next_words import BLOCK, top_words
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks.generation.search import decoding_inputs
 

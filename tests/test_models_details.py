@@ -22,7 +22,7 @@ from colloquy.engine.settings import build_config
 from colloquy.layers.attentive_module import AttentiveModule
 from colloquy.models import MODELS
 from colloquy.models.bidaf import BiDAF, BiDAFConfig
-from colloquy.models.dam import DAM, DAMConfig, release_settings
+from colloquy.models.dam import DAM, DAMConfig
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain, Entity
@@ -87,7 +87,10 @@ def test_averages_are_swapped_in_and_out_exactly():
 
 def test_dam_counts_as_many_parameters_as_the_release():
     """17 blocks of 80,802: 1,398,451 in all; of vectors for biases, 2 x 199 more a block."""
-    configs = DAMConfig(vocabulary_size=1, **release_settings()), DAMConfig(vocabulary_size=1)
+    configs = (
+        DAMConfig(vocabulary_size=1, **DAMConfig.release_settings()),
+        DAMConfig(vocabulary_size=1),
+    )
     found = [DAM(each).count_params() - 2 * 200 for each in configs]
     assert found == [1_398_451, 1_398_451 + 17 * 2 * 199]
 

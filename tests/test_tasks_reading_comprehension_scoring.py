@@ -13,7 +13,8 @@ from keras import ops
 
 from colloquy.data.sequences import Sequences
 from colloquy.engine.limits import describe_exceeded
-from colloquy.models.bidaf import BiDAFConfig, best_spans
+from colloquy.models.best_spans import best_spans
+from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.calibration import fit_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.confidence import Scale, load_scale

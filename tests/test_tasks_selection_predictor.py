@@ -10,7 +10,7 @@ from reference import block_in_loops, block_weights
 from reference_recurrent import softmax
 
 from colloquy.engine.run import Run
-from colloquy.models.dam import DAM, DAMConfig, release_settings
+from colloquy.models.dam import DAM, DAMConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.doubt import load_threshold, measure_doubt
@@ -129,7 +129,7 @@ def test_sentences_without_words_have_no_map(matching):
 @pytest.mark.parametrize("variant", ["first", "last"])
 def test_variants_show_the_matches_that_they_have(variant):
     # its image has the response's words first
-    settings = release_settings(variant) if variant == "last" else {}
+    settings = DAMConfig.release_settings(variant) if variant == "last" else {}
     model = randomised(DAM(DAMConfig(**SIZES, variant=variant, **settings)), seed=2)
     J_padding = [0] * (K - J) if settings else []  # the release pads all to the largest size
     ids = {**IDS, "responses": np.array([[[5, 2, 2, *J_padding]]])}

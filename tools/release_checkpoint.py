@@ -62,7 +62,7 @@ def model_config(tensors, conf):
         tensors: Its variables, `{name: array}`.
         conf: A `ReleaseConf`, for what the variables do not show.
     """
-    from colloquy.models.dam import DAMConfig, release_settings
+    from colloquy.models.dam import DAMConfig
 
     _require(tensors, EMBEDDING, axes=2)
     for name in FILTERS:
@@ -80,7 +80,7 @@ def model_config(tensors, conf):
         variant=variant,
         conv_filters=tuple(tensors[name].shape[4] for name in FILTERS),
         positional="positional/lambda" in tensors,
-        **release_settings(variant),
+        **DAMConfig.release_settings(variant),
     )
 
 

@@ -15,7 +15,7 @@ from colloquy.engine.endpoints import (
     ensure_shape,
     require,
 )
-from colloquy.models.bidaf import best_spans
+from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
 from colloquy.tasks.reading_comprehension.tokens import WORD_CHARACTERS
 

@@ -9,7 +9,7 @@ from colloquy.engine.parallel import compile_for_all_sizes, results_of
 from colloquy.engine.scoring import Group
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squad_metrics
-from colloquy.models.bidaf import best_spans
+from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.questions import multiples_of
 
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
@@ -20,7 +20,7 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     """The best span of each question of a `ReadingSplit`. Contexts and questions are read whole.
 
     Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`,
-    see `models.bidaf.best_spans`. `length_multiple` is that of `questions.multiples_of`.
+    see `models.best_spans.best_spans`. `length_multiple` is that of `questions.multiples_of`.
     """
     spans = np.zeros((len(split), 2), np.int32)
     scores = np.zeros(len(split), np.float32)

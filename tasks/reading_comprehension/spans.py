@@ -16,7 +16,7 @@ import numpy as np
 from colloquy.engine.cancellation import checkpoint
 from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.layers.masking import LOWEST
-from colloquy.models.bidaf import best_spans
+from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.questions import Multiples
 from colloquy.tasks.reading_comprehension.windows import Window, make_windows
 
@@ -79,7 +79,7 @@ class PassageReading(NamedTuple):
 
 
 class BestSpans(keras.Model):
-    """The logits of a model, float32, and its best spans, see `models.bidaf.best_spans`."""
+    """The logits of a model, float32, and its best spans, see `models.best_spans.best_spans`."""
 
     def __init__(self, model):
         super().__init__()

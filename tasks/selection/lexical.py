@@ -6,17 +6,18 @@ from colloquy.base.files import UserError
 
 
 def set_document_weights(model, dataset):
-    """Sets the weights of the lexical match of a `models.dam.DAM`, from the words of train."""
+    """Sets the tables of the layer `LexicalMatch` of a model, from the words of train."""
+    layer = model.get_layer("lexical_match")
     num_ids = len(dataset.vectors) + dataset.hashed_words
     stems = None
-    if model.compares_stems:
+    if layer.stems:
         if dataset.vocabulary is None:
             raise UserError(
                 f"lexical.stems expects words, not ids alone. {dataset.path} has no vocabulary"
             )
         stems = equal_stems(dataset.vocabulary, num_ids)
-    idf = document_weights(dataset.splits["train"], num_ids, stems)
-    model.set_document_weights(idf, stems)
+        layer.stem.assign(stems)
+    layer.idf.assign(document_weights(dataset.splits["train"], num_ids, stems))
 
 
 def document_weights(split, ids, stems=None):
