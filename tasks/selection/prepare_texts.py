@@ -24,9 +24,12 @@ from colloquy.tasks.selection.words import (
     choose_vocabulary,
     conversations,
     count_words,
-    distinct_utterances,
     make_vectors,
+    read_sentences,
 )
+
+UTTERANCES = ".utterances"
+"""File for `count_words`; it is removed when the vectors are made."""
 
 
 class _Source(NamedTuple):
@@ -169,13 +172,13 @@ def _choose_words(train, settings, directory, report):
     tokenizer = TokenizerConfig(
         tokenizer=settings.tokenizer, lower=settings.tokenizer != WHITESPACE
     )
-    counts = count_words(train.read(report), tokenizer)
+    utterances = directory / UTTERANCES
+    counts = count_words(train.read(report), tokenizer, utterances)
     settings, vocabulary = choose_vocabulary(counts, settings, train.file)
 
-    lines = train.read(report)
+    sentences = read_sentences(utterances)
     if settings.word2vec_text == "conversations":
-        sentences = conversations(lines, tokenizer)
-    else:
-        sentences = distinct_utterances(lines, tokenizer)
+        sentences = conversations(train.read(report), tokenizer)
     settings, vectors = make_vectors(counts, sentences, vocabulary, settings, directory)
+    utterances.unlink()
     return _ChosenWords(tokenizer, vocabulary, vectors, settings)

@@ -114,12 +114,25 @@ def _words_of_texts(texts, tokenizer):
     return words
 
 
-def count_words(lines, tokenizer):
-    """Counts the words of the distinct utterances of lines, `{word: occurrences}`."""
+def count_words(lines, tokenizer, file):
+    """Counts the words of the distinct utterances of lines, `{word: occurrences}`.
+
+    Writes each utterance to `file`, for `read_sentences`: word2vec need not read the lines again.
+    """
     counts = collections.Counter()
-    for words in distinct_utterances(lines, tokenizer):
-        counts.update(words)
+    with open(file, "w", encoding="utf-8", errors="replace", newline="\n") as out:
+        for words in distinct_utterances(lines, tokenizer):
+            counts.update(words)
+            if words:
+                out.write(" ".join(words) + "\n")
     return counts
+
+
+def read_sentences(file):
+    """Yields the words of each utterance that `count_words` wrote."""
+    with open(file, encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            yield line.removesuffix("\n").split(" ")
 
 
 def choose_vocabulary(counts, settings, file):
