@@ -38,9 +38,10 @@ class LexicalMatch(keras.layers.Layer):
     Args:
         words: V; word ids are 1 to V, and 0 is padding.
         unknown_id: The shared id of unknown words, which matches nothing; 0 if there is no such id.
-        gain, power: Of the equations; the higher the power, the more rare words count.
+        gain: Factor of the first term.
+        power: Power of `idf`; the higher it is, the more rare words count.
         stems: Replace each id by its entry of the weight `stem`. A fresh entry is the id itself.
-        echo_gain: Of the first equation; 0: no echo.
+        echo_gain: Factor of the echo; 0: no echo.
 
     Call arguments:
         context: Word ids of turns `(B, T, K)`, int32, 0 = padding.
