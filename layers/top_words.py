@@ -2,7 +2,8 @@
 
 Shape suffixes:
     B batch   K hypotheses   V words of the vocabulary   n largest logits
-    N rows, B K   W words of whole blocks   b blocks   s words of a block   X words searched
+    N rows, B K   W words of all blocks   b blocks   s words of a block   m blocks searched
+    X words searched, m s
 """
 
 import math
@@ -30,14 +31,17 @@ def top_words(logits_BKV, n):
     # The best blocks, in the order of the vocabulary: of equal logits the first word is chosen.
     logits_Nbs = ops.reshape(logits_NW, (-1, num_blocks, BLOCK))
     maximum_Nb = ops.max(logits_Nbs, axis=2)
-    num_searched = min(n, num_blocks)
-    _, best_Nb = ops.top_k(maximum_Nb, num_searched)
-    best_Nb = ops.sort(ops.cast(best_Nb, "int32"), axis=1)
+    m = min(n, num_blocks)
+    _, best_Nm = ops.top_k(maximum_Nb, m)
+    best_Nm = ops.sort(ops.cast(best_Nm, "int32"), axis=1)
 
-    # The words of these blocks
-    words_Nbs = BLOCK * best_Nb[..., None] + ops.arange(BLOCK)
-    words_NX = ops.reshape(words_Nbs, (-1, num_searched * BLOCK))
-    logits_NX = ops.take_along_axis(logits_NW, words_NX, axis=1)
+    # Their logits and words. It is fast to take whole blocks from a list of all blocks of all rows.
+    all_blocks = ops.reshape(logits_Nbs, (-1, BLOCK))
+    first_block_N1 = num_blocks * ops.arange(ops.shape(best_Nm)[0])[:, None]
+    logits_Nms = ops.take(all_blocks, first_block_N1 + best_Nm, axis=0)
+    words_Nms = BLOCK * best_Nm[..., None] + ops.arange(BLOCK)
+    logits_NX = ops.reshape(logits_Nms, (-1, m * BLOCK))
+    words_NX = ops.reshape(words_Nms, (-1, m * BLOCK))
 
     likely_Nn, index_Nn = ops.top_k(logits_NX, n)
     words_Nn = ops.take_along_axis(words_NX, index_Nn, axis=1)

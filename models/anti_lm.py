@@ -1,6 +1,6 @@
 """MMI-antiLM (Li et al. 2016): replies that would answer anything get lower scores."""
 
-from keras import ops
+from keras import ops, tree
 
 
 class AntiLM:
@@ -26,9 +26,10 @@ class AntiLM:
         B = ops.shape(source)[0]
         states, cache = self.model.encode(source)
         empty_source = ops.full((1, 1), self.eos_id, "int32")
-        empty_states, empty_cache = self.model.encode(empty_source)
-        empty_states = [ops.repeat(x, B, axis=0) for x in empty_states]
-        empty_cache = [ops.repeat(x, B, axis=0) for x in empty_cache]
+        of_one_source = self.model.encode(empty_source)
+        empty_states, empty_cache = tree.map_structure(
+            lambda x: ops.repeat(x, B, axis=0), of_one_source
+        )
         return (states, empty_states), (cache, empty_cache)
 
     def step(self, words, states, cache):

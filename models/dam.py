@@ -63,7 +63,7 @@ class DAM(ConfiguredModel):
         matched_levels = _matched_levels(c)
         embed = _word_vectors(c)
         self_attention = []
-        for l in range(max(matched_levels)):
+        for l in range(max(matched_levels)):  # layer l makes level l + 1 of level l
             self_attention.append(
                 AttentiveModule(c.masking, c.scalar_bias, name=f"self_attention_{l}")
             )

@@ -196,14 +196,20 @@ def _select(hypotheses, parent_BK):
 
     Word and score stay: the choice has the new ones.
     """
-    # Rows of the states. With K = 2: parents [[1, 1], [0, 1]] -> rows [[1, 1], [2, 3]].
+    # The rows of all hypotheses, one after the other. K = 2: [[1, 1], [0, 1]] -> [[1, 1], [2, 3]]
     B, K = ops.shape(parent_BK)
     first_row_B1 = K * ops.arange(B)[:, None]
-    row_N = ops.reshape(first_row_B1 + parent_BK, (-1,))
+    row_BK = first_row_B1 + parent_BK
+    row_N = ops.reshape(row_BK, (-1,))
+
+    def select(x_BK):
+        x_N = ops.reshape(x_BK, (-1, *x_BK.shape[2:]))
+        return ops.take(x_N, row_BK, axis=0)
+
     return hypotheses._replace(
-        ids_BKL=ops.take_along_axis(hypotheses.ids_BKL, parent_BK[..., None], axis=1),
-        length_BK=ops.take_along_axis(hypotheses.length_BK, parent_BK, axis=1),
-        done_BK=ops.take_along_axis(hypotheses.done_BK, parent_BK, axis=1),
+        ids_BKL=select(hypotheses.ids_BKL),
+        length_BK=select(hypotheses.length_BK),
+        done_BK=select(hypotheses.done_BK),
         states=tree.map_structure(lambda x: ops.take(x, row_N, axis=0), hypotheses.states),
     )
 

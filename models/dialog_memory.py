@@ -185,7 +185,7 @@ def encode_sentences(config, encode, inputs):
 
 
 class Memory(NamedTuple):
-    """What the model reads at each turn: arguments of `layers.memory_attention.MemoryAttention`."""
+    """What a hop reads: the arguments of `layers.memory_attention.MemoryAttention`, in order."""
 
     sentences_BMD: Any
     """Vectors of all sentences, with their speakers."""

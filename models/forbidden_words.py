@@ -38,7 +38,8 @@ def forbid_words(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
     words_BKF = ops.concatenate([repeating_BKL, unk_BK1, end_BK1], axis=2)
     allowed_BKV = _set_lowest(logits_BKV, words_BKF)
 
-    # At most L + 3 words are forbidden: those of the reply, padding, `_UNK_` and `_EOS_`.
+    # At most L + 3 words are forbidden: those of the reply, padding, `_UNK_` and `_EOS_`. So one of
+    # a larger vocabulary is left.
     if V > L + 3:
         return allowed_BKV
     is_stuck_BK1 = ops.max(allowed_BKV, axis=-1, keepdims=True) == LOWEST

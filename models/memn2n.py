@@ -117,21 +117,16 @@ def _hops(c, q_BTD, memory, gated=False):
 
         p_i = softmax(q . m_i),   o = R sum_i p_i m_i,   q' = o + q, or the gated sum of both
 
-    `memory` is a `models.dialog_memory.Memory`. Returns the last state, float `(B, T, D)`, and the
-    attention weights of each hop, `(B, 1, T, M)`.
+    `memory` is a `models.dialog_memory.Memory`, whose fields are arguments of the attention.
+    Returns the last state, float `(B, T, D)`, and the attention weights of each hop, `(B, 1, T,
+    M)`.
     """
     attend = MemoryAttention(projected=False, name="attention")
     R = keras.layers.Dense(c.embedding_dim, use_bias=False, name="output_projection")
     kind = "gated" if gated else "identity"
     attention_weights = []
     for hop in range(c.hops):
-        read_BTD, a_B1TM = attend(
-            q_BTD,
-            memory.sentences_BMD,
-            memory.mask_BTM,
-            memory.times_RD,
-            memory.distances_BTMR,
-        )
+        read_BTD, a_B1TM = attend(q_BTD, *memory)
         join = Shortcut(kind, activation="sigmoid", name=f"shortcut_{hop}")
         q_BTD = join(R(read_BTD), q_BTD)
         attention_weights.append(a_B1TM)
