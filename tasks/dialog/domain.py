@@ -56,18 +56,14 @@ class Domain:
     def load(cls, path):
         """Reads a prepared dataset or a run; a missing or malformed file is a `UserError`."""
         path = pathlib.Path(path)
-        entities = _read_records(path / ENTITIES, Entity)
-        for entity in entities:
-            if len(entity.name.split("_")) > MAX_NAME_PARTS:
-                raise UserError(
-                    f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts"
-                )
         domain = cls(
+            entities=_read_records(path / ENTITIES, Entity),
             vocabulary=read_vocabulary(path / VOCABULARY),
             candidates=[line for _, line in read_lines(path / CANDIDATES, "candidates")],
             knowledge=_read_records(path / KNOWLEDGE, Fact),
-            entities=entities,
         )
+        if domain.names.longest > MAX_NAME_PARTS:
+            raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts")
         with checked(path / CANDIDATES, "candidates with similar numbers of entities"):
             domain.tables.check_widths()
         return domain

@@ -47,16 +47,15 @@ class HistoryReader:
 
         The last sentence of each conversation is the user's.
         """
-        history = self._checked(texts_BM, speakers_BM)
-        is_user_BM = history.speakers_BM == USER
-        history = History(self.text.read(history.texts_BM, is_user_BM), history.speakers_BM)
-        history = self._without_remarks(history)
+        texts_BM, numbers_BM = self._checked(texts_BM, speakers_BM)
+        texts_BM = self.text.read(texts_BM, numbers_BM == USER)
+        history = self._without_remarks(History(texts_BM, numbers_BM))
         if self.opening:
             history = self._with_opening(history)
         return _ending_with_user(history)
 
     def _checked(self, texts_BM, speakers_BM):
-        """Checks the inputs of a call, and returns them as a `History`."""
+        """Checks the inputs of a call, and returns the texts and the numbers of the speakers."""
         texts_BM = ensure_shape(texts_BM, "history", "BM")
         speakers_BM = ensure_shape(speakers_BM, "speakers", "BM")
         same_shape = tf.debugging.assert_equal(
@@ -64,13 +63,11 @@ class HistoryReader:
             tf.shape(speakers_BM),
             "history and speakers must have one shape",
         )
-        texts_BM, speakers_BM = require([same_shape], texts_BM, speakers_BM)
-
         numbers_BM = self.speaker_numbers.lookup(speakers_BM)
         known_speakers = tf.debugging.assert_non_negative(
             numbers_BM, "speakers must be user, bot, fact, or empty for padding"
         )
-        return History(*require([known_speakers], texts_BM, numbers_BM))
+        return require([same_shape, known_speakers], texts_BM, numbers_BM)
 
     def _without_remarks(self, history):
         """Makes padding of the sentences that `DialogReader.read` leaves out.

@@ -136,32 +136,21 @@ def _learn_states(responses):
 
 
 def _learn_conditions(responses, num_templates):
-    """Learns `Rules.conditions`."""
+    """Learns `Rules.conditions`, those of each template in the order of `CONDITIONS`."""
     always_met = [{} for _ in range(num_templates)]
     for response in responses:
         conditions_by_type = always_met[response.template]
         for entity in response.entities:
-            met_before = conditions_by_type.get(entity.type, entity.conditions)
-            conditions_by_type[entity.type] = met_before & entity.conditions
-
-    rules = []
-    for conditions_by_type in always_met:
-        names_by_type = {}
-        for entity_type, conditions in conditions_by_type.items():
-            names_by_type[entity_type] = [name for name in CONDITIONS if name in conditions]
-        rules.append(names_by_type)
-    return rules
+            met_before = conditions_by_type.get(entity.type, CONDITIONS)
+            met = [name for name in met_before if name in entity.conditions]
+            conditions_by_type[entity.type] = met
+    return always_met
 
 
 def _learn_continues(responses):
     """Learns `Rules.continues`: after these templates, users are silent more often than not."""
-    num_silent = collections.Counter()
-    num_spoken = collections.Counter()
+    balance = collections.Counter()  # by template: silences minus sentences of the user after it
     for before, after in itertools.pairwise(responses):
-        if before.dialog != after.dialog:
-            continue
-        if "silent" in after.state:
-            num_silent[before.template] += 1
-        else:
-            num_spoken[before.template] += 1
-    return sorted(name for name in num_silent if num_silent[name] > num_spoken[name])
+        if before.dialog == after.dialog:
+            balance[before.template] += 1 if "silent" in after.state else -1
+    return sorted(template for template in balance if balance[template] > 0)
