@@ -43,9 +43,9 @@ def open_devices(devices: str) -> "OneDevice":
             )
         return OneJaxDevice()
     _join_hosts()
-    if len(keras.distribution.list_devices()) == 1:
-        return OneJaxDevice()
-    return JaxDevices()
+    if len(keras.distribution.list_devices()) > 1:
+        return JaxDevices()
+    return OneJaxDevice()
 
 
 def _join_hosts():
