@@ -76,7 +76,7 @@ def test_a_selection_model_is_scored_on_all_lines(selection_run, tmp_path, capsy
     split = selection.load_dataset(selection_run.dataset["path"]).splits["test"]
     scores, labels = columns_of(tmp_path / "scores.txt")
     assert [int(label) for label in labels] == split.label.tolist()
-    ranking = ranking_metrics(np.array(scores, float), split.label, split.context)
+    ranking = ranking_metrics(np.array(scores, float), split.label, split.context_of_line)
     assert record["metrics"] == ranking.metrics
     assert record["counts"]["lines"] == len(split.label) == 110
     assert record["baselines"]["constant"]["R10@1"] == 0.0

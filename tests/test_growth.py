@@ -224,7 +224,7 @@ def test_an_instance_is_read_in_linear_time(task, request):
         elif task == "generation":
             predictor._request(instance)
         else:
-            predictor.reader.split([instance.read])
+            predictor.reader.questions([instance.tokenized])
 
     check_growth(f"instance {task}", read)
 
