@@ -1,4 +1,4 @@
-"""Settings of a selection training."""
+"""Settings of a selection training, and the examples that it cuts or leaves out."""
 
 from typing import Annotated, Literal
 
@@ -6,6 +6,7 @@ from pydantic import Field
 
 from colloquy.base.config import Positive, with_defaults
 from colloquy.engine import training_settings
+from colloquy.engine.limits import Limit
 
 
 class Training(with_defaults(training_settings.Training, validations_per_epoch=10.0)):
@@ -39,3 +40,41 @@ class Training(with_defaults(training_settings.Training, validations_per_epoch=1
     every match looks alike."""
     vector_norm: Annotated[float, Field(ge=0)] = 0.0
     """Euclidean length of every word vector before training; 0: unchanged."""
+
+
+def limits_of(split, config, training):
+    """The contexts, turns and responses that a training cuts or leaves out, a list of `Limit`.
+
+    Args:
+        split: `SelectionSplit`.
+        config: Config of the model.
+        training: `Training`.
+    """
+    limits = [
+        Limit(
+            unit="contexts",
+            is_exceeded=split.num_turns_of_context > config.max_turns,
+            effect=f"have over {config.max_turns} turns, of which the last are read",
+            remedy="--set max_turns=N reads more",
+        )
+    ]
+    for unit, texts in (("turns", split.turns), ("responses", split.responses)):
+        limits.append(
+            Limit(
+                unit=unit,
+                is_exceeded=texts.lengths > config.max_words,
+                effect=f"have over {config.max_words} words, of which the last are read",
+                remedy="--set max_words=N reads more",
+            )
+        )
+    if training.negatives == "file" and training.loss == "softmax":
+        lacks_label = (split.count_lines(1) == 0) | (split.count_lines(0) == 0)
+        limits.append(
+            Limit(
+                unit="contexts",
+                is_exceeded=lacks_label,
+                effect="lack a correct or a wrong response and are left out",
+                remedy="--set loss=pointwise reads them",
+            )
+        )
+    return limits
