@@ -1,4 +1,7 @@
-"""A dataset whose arrays are written, and the statistics of its splits."""
+"""A dataset whose arrays are written: the statistics of its splits, and notes on odd contexts.
+
+Letter: C contexts
+"""
 
 import collections
 import pathlib
@@ -62,3 +65,49 @@ def _candidates_by_contexts(split):
     candidates_of_context = np.bincount(split.context_of_line).tolist()
     most_common = collections.Counter(candidates_of_context).most_common(3)
     return ", ".join(f"{candidates} x {contexts:,}" for candidates, contexts in most_common)
+
+
+def note_odd_contexts(split, file, report, is_ranked, has_lines):
+    """Notes contexts that lack a correct or a wrong response, or have unusually many or few.
+
+    A training learns nothing from some of them, and the scores of others mean something else.
+
+    Args:
+        split: `SelectionSplit`.
+        file: Its file.
+        report: `data.report.Report`.
+        is_ranked: True for dev and test, where the candidates of a context are ranked.
+        has_lines: True if the file has a line for each candidate.
+    """
+    candidates_C = np.bincount(split.context_of_line)
+    positives_C = split.count_lines(label=1)
+    candidate = "line" if has_lines else "response"
+
+    def note(is_odd_C, problem, advice=""):
+        """Notes the odd contexts, if any; `advice` is about the lines of the file."""
+        if not is_odd_C.any():
+            return
+        text = f"{is_odd_C.sum():,} of {split.num_contexts:,} contexts {problem}"
+        if not has_lines:
+            report.note(f"{file}: {text}")
+            return
+        first_line = np.argmax(is_odd_C[split.context_of_line]) + 1  # a file has no line 0
+        report.note(f"{file}, line {first_line} and others: {text}{advice}")
+
+    note(
+        positives_C == 0,
+        f"have no {candidate} with label 1",
+        ". The lines of a context must follow each other",
+    )
+    note(
+        positives_C == candidates_C,
+        f"have no {candidate} with label 0, so none is ranked below the correct ones",
+    )
+    if is_ranked:
+        values, counts = np.unique(candidates_C, return_counts=True)
+        usual = values[counts == counts.max()].max()  # of equally frequent numbers the largest
+        note(
+            candidates_C != usual,
+            f"have others than {usual} candidates",
+            ". Equal contexts that follow each other are one",
+        )
