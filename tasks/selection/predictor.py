@@ -34,9 +34,9 @@ LOW_SCORES = "the best response scores lower than nearly all correct ones on dev
 class _Read(NamedTuple):
     """The words of an instance, and the same words encoded."""
 
-    turns: list[list[str]]
+    turns: list
     """The words of the turns."""
-    candidates: list[list[str]]
+    candidates: list
     """The words of the candidates."""
     split: SelectionSplit
     """The encoded words: one context, and a line for each candidate."""

@@ -32,7 +32,7 @@ class _Source(NamedTuple):
 
     file: pathlib.Path
     """The file that they come from."""
-    drawn_lines: list[smn.Line] | None = None
+    drawn_lines: list | None = None
     """Lines that were drawn from conversations; `None`: `file` has the lines."""
 
     def read(self, report):

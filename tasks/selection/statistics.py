@@ -4,12 +4,10 @@ Letter: C contexts
 """
 
 import collections
-import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from colloquy.data.vocabulary import Vocabulary
 from colloquy.tasks.selection.data import Metadata
 
 
@@ -18,14 +16,14 @@ class Prepared(NamedTuple):
 
     settings: Any
     """`tasks.selection.prepare.Settings`, with the values that preparing decided."""
-    vocabulary: Vocabulary | None
-    """`None` for ids without words."""
+    vocabulary: Any
+    """A `data.vocabulary.Vocabulary`; `None` for ids without words."""
     vectors: np.ndarray
     """Word vectors; row 0 is padding."""
     metadata: Metadata
-    files: dict[str, pathlib.Path]
-    """The file of each split that the corpus has."""
-    num_unknown: dict[str, int]
+    files: dict
+    """`{split: file}` of the splits that the corpus has."""
+    num_unknown: dict
     """The number of words of each split that the vocabulary lacks; empty without a vocabulary."""
 
 
