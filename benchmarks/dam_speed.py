@@ -5,9 +5,9 @@
 
 It adds the record `optimizations` to the file `dam_speed.json`.
 
-A side is a way to compute DAM. The first one is the path of the release as plain Keras layers compute
-it: all padding, and the context encoded anew for each of its candidates. Each further side has one
-optimization more. Ratios are to the first side.
+A side is a way to compute DAM. The first one is the path of the release as plain Keras layers
+compute it: all padding, and the context encoded anew for each of its candidates. Each further side
+has one optimization more. Ratios are to the first side.
 
 Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are
 chosen at equal distances in the order of their size and made before the time counts, the same for
@@ -22,7 +22,7 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.benchmarks.records import define_flags, report
-from colloquy.benchmarks.turns import alternate, build, median, ratio, spread
+from colloquy.benchmarks.turns import SEED, alternate, build, median, ratio, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
@@ -47,7 +47,7 @@ class Side:
     """Several batches are ranked at once, a core for each."""
 
 
-BEFORE = {
+COMMON = {
     "the release's path": Side({"compatibility": "release"}, fast_layer_norm=False),
     "padding cut and a context once": Side({}, fast_layer_norm=False, unpads=False),
     "layer normalisation": Side({}, unpads=False),
@@ -55,11 +55,11 @@ BEFORE = {
     "bfloat16": Side(BFLOAT16),
 }
 TRAINED = {
-    **BEFORE,
+    **COMMON,
     "two candidates per context": Side({**FRESH, "negatives_per_positive": 1}),
     "four candidates per context": Side({**FRESH, "negatives_per_positive": 3}),
 }
-RANKED = {**BEFORE, "several batches at once": Side(BFLOAT16, at_once=True)}
+RANKED = {**COMMON, "several batches at once": Side(BFLOAT16, at_once=True)}
 
 
 def main():
@@ -76,7 +76,7 @@ def time_sides(prepare, sides, column):
     """Returns the columns of each side: its speed, and the ratio to that of the first side."""
     prepared = {}
     for name, side in sides.items():
-        prepared[name] = functools.partial(prepare, side, FLAGS.data, FLAGS.steps, FLAGS.seed)
+        prepared[name] = functools.partial(prepare, side, FLAGS.data, FLAGS.steps)
     blocks_by_side = alternate(prepared, FLAGS.blocks)
     first_blocks = blocks_by_side["the release's path"]
     columns = {}
@@ -91,16 +91,16 @@ def time_sides(prepare, sides, column):
 # === In the process of a side ===
 
 
-def prepare_training(side, path, steps, seed):
+def prepare_training(side, path, steps):
     """Prepares a side that trains, for `alternate`; its examples are pairs."""
-    model, task, dataset, training = build_side(side, path, seed)
+    model, task, dataset, training = build_side(side, path)
     split = dataset.splits["train"]
     batch_size = BATCH_SIZE
     if training.negatives == "fresh":
         # A context with three negatives counts as four pairs.
         batch_size //= 1 + training.negatives_per_positive
     training = training.replace(batch_size=batch_size)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     batches = task.training_batches(split, model.config, training, rng)
     arrays = []
     for batch in choose_batches(batches, split, model.config, steps):
@@ -116,7 +116,7 @@ def prepare_training(side, path, steps, seed):
     return block
 
 
-def prepare_ranking(side, path, steps, seed):
+def prepare_ranking(side, path, steps):
     """Prepares a side that ranks, for `alternate`; its examples are pairs."""
     runtime.import_keras()
 
@@ -126,7 +126,7 @@ def prepare_ranking(side, path, steps, seed):
 
     if side.at_once:
         share_cores()
-    model, _, dataset, _ = build_side(side, path, seed)
+    model, _, dataset, _ = build_side(side, path)
     split = dataset.splits["dev"]
     config = model.config
     # All sides rank the same batches, in which each context has several candidates.
@@ -154,7 +154,7 @@ def prepare_ranking(side, path, steps, seed):
     return block
 
 
-def build_side(side, path, seed):
+def build_side(side, path):
     """Builds the model of a side; returns what `build` does."""
     runtime.import_keras()
 
@@ -165,7 +165,7 @@ def build_side(side, path, seed):
     if not side.fast_layer_norm:
         # The layers of the model, built below, take their class from this module.
         attentive_module.LayerNorm = keras.layers.LayerNormalization
-    model, *others = build("dam", side.settings, path, seed)
+    model, *others = build("dam", side.settings, path)
     if not side.unpads:
         model.avoid_fast_paths()
     return model, *others
@@ -174,9 +174,9 @@ def build_side(side, path, seed):
 def choose_batches(batches, split, config, steps):
     """Chooses `steps` of the batches, at equal distances in the order of their cost.
 
-    A batch begins with its contexts and lines, see `SelectionSplit.collate`. Its cost is the product
-    of its padded turns, words of a turn and words of a response. The costliest comes first: where
-    several are computed at once, no core waits for it at the end.
+    A batch begins with its contexts and lines, see `SelectionSplit.collate`. Its cost is the
+    product of its padded turns, words of a turn and words of a response. The costliest comes first:
+    where several are computed at once, no core waits for it at the end.
     """
     costs = []
     for contexts, lines, *_ in batches:

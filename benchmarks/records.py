@@ -19,7 +19,6 @@ def define_flags(blocks, steps):
     """
     flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
     flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
-    flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
     define_record_flags()
 
 

@@ -9,6 +9,9 @@ import time
 
 from colloquy.base import runtime
 
+SEED = 1
+"""Seed of weights and batches."""
+
 # In the process of a side: the function that computes a block.
 _block = None
 
@@ -102,14 +105,13 @@ def memory(field, process="self"):
     raise KeyError(field)
 
 
-def build(name, settings, path, seed):
+def build(name, settings, path):
     """Builds the compiled model of a side.
 
     Args:
         name: A key of `models.MODELS`.
         settings: `{field: value}`, as `--set` takes them.
         path: A prepared dataset.
-        seed: Seed of the weights.
 
     Returns:
         Model, task, dataset and `Training`.
@@ -129,7 +131,7 @@ def build(name, settings, path, seed):
     model_settings, training = task.split_settings(spec, {"precision": "float32", **settings})
     config = build_config(task, spec, dataset, model_settings)
     set_precision(training.precision)
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(SEED)
     model = spec.build(config)
     task.initialise(model, dataset, training)
     optimizer = task.optimizer(training, 10_000)
