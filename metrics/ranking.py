@@ -113,9 +113,8 @@ def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss"
 
 def _number_contexts(groups_N):
     """Numbers the contexts in their order: `[7, 7, 3, 3, 3, 9]` -> `[0, 0, 1, 1, 1, 2]`."""
-    is_new_N = np.zeros(len(groups_N), bool)
-    is_new_N[1:] = groups_N[1:] != groups_N[:-1]
-    return np.cumsum(is_new_N)
+    is_other_than_before_N = np.diff(groups_N, prepend=groups_N[:1]) != 0
+    return np.cumsum(is_other_than_before_N)
 
 
 def _metrics_by_context(lines, ties):
