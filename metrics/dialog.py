@@ -126,10 +126,9 @@ def tfidf_match(
     """
     train, context_counts, candidate_counts = count_words(train_documents, contexts, candidates)
     idf = inverse_frequencies([train], num_words=train.shape[1])
-    context_vectors = unit_rows(context_counts, idf)
-    candidate_vectors = unit_rows(candidate_counts, idf)
     predicted = np.zeros(len(contexts), np.int64)
-    for rows, is_nearest in _nearest(context_vectors, candidate_vectors):
+    nearest = _nearest(unit_rows(context_counts, idf), unit_rows(candidate_counts, idf))
+    for rows, is_nearest in nearest:
         predicted[rows] = is_nearest.argmax(axis=1)  # the first of the nearest
     return predicted
 

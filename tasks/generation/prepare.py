@@ -71,7 +71,10 @@ def prepare(corpus, source, out, settings):
     known_words = None
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "generation")
-        source_config = _known_source_config(known_words)
+        # A run has it as `text`, a dataset among its `settings`.
+        metadata = known_words.metadata
+        fields = metadata.get("text", metadata.get("settings"))
+        source_config = read_source_config(fields, known_words.path)
     else:
         source_config = SourceConfig(
             tokenizer=settings.tokenizer or reader.TOKENIZER,
@@ -134,21 +137,13 @@ def _show_examples(encoded, vocabulary):
     return choose_examples(len(encoded["source"]), show)
 
 
-def _known_source_config(known_words):
-    """The `SourceConfig` of the dataset or of the run whose vocabulary is taken."""
-    metadata = known_words.metadata
-    # A run has it as `text`, a dataset among its `settings`.
-    fields = metadata.get("text", metadata.get("settings"))
-    return read_source_config(fields, known_words.path)
-
-
 class _Pairs(NamedTuple):
     """The pairs of a split."""
 
-    utterances: list[list[str]]
+    utterances: list
     """The words of each utterance of all conversations."""
-    ranges: list[tuple[int, int]]
-    """The utterances of each pair, see `find_pairs`."""
+    ranges: list
+    """The utterances of each pair, `(start, stop)`, see `find_pairs`."""
 
 
 def _make_pairs(conversations, source_config):

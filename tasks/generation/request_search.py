@@ -33,9 +33,8 @@ class RequestSearch:
     """
 
     def __init__(self, model):
-        compile_decoder = functools.partial(search.compile_decoder, model)
-        # The compiled search of a `SearchShape`.
-        self.decoder_of_shape = functools.cache(compile_decoder)
+        # Compiles the search of a `SearchShape` once.
+        self.decoder_of_shape = functools.cache(functools.partial(search.compile_decoder, model))
         self._rng = np.random.default_rng(1)
         self._rng_lock = threading.Lock()
 

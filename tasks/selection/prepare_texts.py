@@ -4,8 +4,8 @@ A line, `data.corpora.smn.Line`, is a context, a candidate response and a label.
 `smn` corpus have lines. Other corpora have conversations, from which `contexts` draws lines.
 """
 
-import pathlib
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA, smn
@@ -30,16 +30,10 @@ SENTENCES = ".sentences"
 class _Source(NamedTuple):
     """The lines of a split."""
 
-    file: pathlib.Path
+    file: Any
     """The file that they come from."""
-    drawn_lines: list | None = None
-    """Lines that were drawn from conversations; `None`: `file` has the lines."""
-
-    def read(self, report):
-        """Iterates over the lines, from the first one at each call."""
-        if self.drawn_lines is not None:
-            return iter(self.drawn_lines)
-        return smn.read(self.file, report)
+    read: Any
+    """Function without arguments that iterates over the lines, from the first one at each call."""
 
 
 def prepare_texts(corpus, source, settings, directory, report):
@@ -77,7 +71,7 @@ def prepare_texts(corpus, source, settings, directory, report):
         settings = settings.replace(tokenizer=tokenizer)
         train = sources["train"]
         sentences = directory / SENTENCES
-        counts = count_words(train.read(report), text, sentences, settings.word2vec_text)
+        counts = count_words(train.read(), text, sentences, settings.word2vec_text)
         settings, vocabulary = choose_vocabulary(counts, settings, train.file)
         settings, vectors = make_vectors(counts, sentences, vocabulary, settings)
         sentences.unlink()
@@ -85,7 +79,7 @@ def prepare_texts(corpus, source, settings, directory, report):
     num_unknown = {}
     for split in SPLITS:
         # A split that the corpus lacks has empty arrays.
-        lines = sources[split].read(report) if split in sources else []
+        lines = sources[split].read() if split in sources else []
         num_unknown[split] = write_lines(lines, text, vocabulary, directory / ARRAYS, split)
     return Prepared(
         settings=settings,
@@ -109,7 +103,7 @@ def _find_files(directory, report):
         file = smn.find_split(directory, split)
         if file:
             report.add_file(file, "lines of a label, the turns of a context, and a response")
-            sources[split] = _Source(file)
+            sources[split] = _Source(file, functools.partial(smn.read, file, report))
     return sources
 
 
@@ -128,5 +122,5 @@ def _draw_sources(reader, source, settings, report):
                 f"{split.file}: expected conversations of two turns or more for {name}. "
                 "Received: none"
             )
-        sources[name] = _Source(split.file, lines)
+        sources[name] = _Source(split.file, functools.partial(iter, lines))
     return sources
