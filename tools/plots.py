@@ -101,7 +101,7 @@ def summarize(rows):
 # === How it is drawn ===
 
 
-def draw(panels: list[Panel]) -> Figure:
+def draw(panels):
     """Draws panels, one below the other."""
     figure = Figure((7, 4.2 * len(panels)), layout="constrained")
     for axes, panel in zip(figure.subplots(len(panels)), panels, strict=True):

@@ -27,13 +27,14 @@ PARTS = {
 """The variables of an attentive module: our name, and the release's."""
 LONGEST = 1_000
 """Most turns, and most words of a turn. A model of larger sizes would fill the memory."""
+Length = Annotated[int, Field(ge=1, le=LONGEST)]
 
 
 class ReleaseConf(Config, extra="ignore"):
     """The entries of the release's conf that are not visible in its variables."""
 
-    max_turn_num: Annotated[int, Field(ge=1, le=LONGEST)]
-    max_turn_len: Annotated[int, Field(ge=1, le=LONGEST)]
+    max_turn_num: Length
+    max_turn_len: Length
     end_of_turn: Annotated[int, Field(ge=1, alias="_EOS_")]
     learning_rate: Annotated[float, Field(gt=0)]
     batch_size: Positive

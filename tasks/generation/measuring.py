@@ -170,9 +170,7 @@ def _metrics_by_example(pairs, nll, replies, examples):
     nll_and_words = np.stack([nll, pairs.target.lengths], axis=1, dtype=np.float64)
     perplexity_terms = np.array([nll_and_words[rows].sum(axis=0) for rows in examples])
     # A user's own metric takes replies and their references: here those of one example.
-    single_examples = []
-    for text, references_of_text in zip(texts, references, strict=True):
-        single_examples.append(([text], [references_of_text]))
+    single_examples = [([text], [own]) for text, own in zip(texts, references, strict=True)]
     return {
         "perplexity": Additive(perplexity_terms, perplexity_of_sums),
         **bleu_by_reply(texts, references),

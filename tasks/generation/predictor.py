@@ -139,7 +139,7 @@ class GenerationPredictor(Predictor):
             raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
         decoding = parse_decoding(instance.decode, "decode")
         if decoding.beam not in BEAMS:
-            beams = ", ".join(str(beam) for beam in BEAMS)
+            beams = ", ".join(map(str, BEAMS))
             raise UserError(f"decode: beam may be {beams}. Received: {decoding.beam}")
         if decoding.max_length > LONGEST:
             raise UserError(

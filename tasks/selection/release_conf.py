@@ -59,14 +59,13 @@ def read_release_conf(path):
             known = ", ".join([*SETTINGS, *NOTES])
             raise UserError(f"{path}: {name} is not a key of the release's conf: {known}")
         setting = SETTINGS[name]
-        note = "; the draws differ from the release's" if name == "rand_seed" else ""
         # For example, `rand_seed` is None in the release.
         if value is None:
-            lines.append(f"{name}={value}: our default{note}")
+            lines.append(f"{name}={value}: our default")
             continue
         # `make_config` would parse the text "4" as a number. Only `is_positional` is no number.
         if isinstance(value, bool | str) and setting != "positional":
             raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
         settings[setting] = value
-        lines.append(f"{name}={value}: {setting}={value}{note}")
+        lines.append(f"{name}={value}: {setting}={value}")
     return settings, lines

@@ -39,12 +39,14 @@ def statistics_of(splits, num_unknown):
     """
     statistics = {}
     for name, split in splits.items():
+        sizes = collections.Counter(np.bincount(split.context_of_line).tolist()).most_common(3)
         statistics[name] = {
             "lines": len(split),
             "contexts": split.num_contexts,
             "turns_95": _percentile_95(split.num_turns_of_context),
             "words_95": _percentile_95(split.turns.lengths),
-            "candidates_x_contexts": _candidates_by_contexts(split),
+            # The three most frequent: `10 x 50,000, 9 x 12` if 50,000 contexts have 10 candidates.
+            "candidates_x_contexts": ", ".join(f"{size} x {count:,}" for size, count in sizes),
         }
         if name in num_unknown:
             num_words = int(split.turns.lengths.sum() + split.responses.lengths.sum())
@@ -54,15 +56,6 @@ def statistics_of(splits, num_unknown):
 
 def _percentile_95(values):
     return round(float(np.percentile(values, 95)), 2)
-
-
-def _candidates_by_contexts(split):
-    """The three most frequent numbers of candidates, such as `"10 x 50,000, 9 x 12"`: 50,000
-    contexts have ten candidates, and 12 have nine.
-    """
-    candidates_of_context = np.bincount(split.context_of_line).tolist()
-    most_common = collections.Counter(candidates_of_context).most_common(3)
-    return ", ".join(f"{candidates} x {contexts:,}" for candidates, contexts in most_common)
 
 
 def note_odd_contexts(split, file, report, is_ranked, has_lines):
