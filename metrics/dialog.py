@@ -100,7 +100,7 @@ def reachable_by_types(
     reachable = reachable_by_seen(train_gold, gold)
     for response in np.flatnonzero(~reachable):
         candidate = gold[response]
-        typed_words = {word for word in candidates[candidate] if word in type_of}
+        typed_words = type_of.keys() & candidates[candidate]
         is_in_context = typed_words <= set(contexts[response])
         reachable[response] = is_in_context and form(candidate) in seen_forms
     return reachable

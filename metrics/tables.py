@@ -182,9 +182,7 @@ def number(value: float, digits: int = 3) -> str:
     ('.500', '34.28')
     """
     text = f"{value:,.{digits}f}"
-    if digits == 3:
-        return text.removeprefix("0")
-    return text
+    return text.removeprefix("0") if digits == 3 else text
 
 
 # === Markdown ===

@@ -31,15 +31,18 @@ class Reply(Config):
 
 
 class GenerationPredictor(Predictor):
-    """Writes replies with the model of a run. Sampled replies to equal instances differ."""
+    """Writes replies with the model of a run. Sampled replies to equal instances differ.
+
+    `engine.predictor.Predictor` describes the public methods.
+    """
 
     class Instance(Config):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
         """The conversation, the oldest turn first; the model reads the last ones. The last turn is
-        the user's, and every second one before it the bot's: a reply that the bot has given is not
-        given again while the search has another."""
+        the user's, the one before it the bot's, and so on. The bot repeats none of its replies if
+        the search finds another."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, as `beam=5,length_penalty=1`, or `beam=1`: greedy search; empty: the
         run's own."""
@@ -54,9 +57,9 @@ class GenerationPredictor(Predictor):
         best: list[Reply]
         """`decoding.beam` replies, the best first."""
         good: bool = True
-        """False if the model knows no word of the last turn; otherwise left out."""
+        """False if the model knows no word of the last turn. A good reply leaves it out."""
         reason: str = ""
-        """Why the reply is not good; otherwise left out."""
+        """Why the reply is not good. A good reply leaves it out."""
 
     def __init__(self, run):
         self.vocabulary = run.vocabulary

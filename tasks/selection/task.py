@@ -26,7 +26,7 @@ from colloquy.tasks.selection.training import Training, limits_of
 
 
 class SelectionTask(task.Task):
-    """Response selection."""
+    """Response selection; `engine.task.Task` describes the attributes and methods."""
 
     name = "selection"
     named_systems = tuple(NAMED)
