@@ -20,7 +20,10 @@ NUMBERS_AT_ONCE = 1 << 25
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """The mean of ratios of sums, `(..., S)`: of `[a, b, c, d]` the mean of `a / b` and `c / d`.
+    """The ratio of two sums, or the mean of several ratios.
+
+    `sums`, `(..., S)`, has numerators and denominators in turn: of `[a, b, c, d]` the result is the
+    mean of `a / b` and `c / d`.
 
     >>> float(ratio(np.array([1.0, 2.0, 3.0, 4.0])))
     0.625
