@@ -209,8 +209,9 @@ def _encode_splits(splits, vocabulary, source, report):
     encoded_splits = {}
     for split, pairs in splits.items():
         if not pairs.utterances:
-            expected = f"expected conversations for {split}, see docs/data.md"
-            raise UserError(f"{source}: {expected}. Received: none")
+            raise UserError(
+                f"{source}: expected conversations for {split}, see docs/data.md. Received: none"
+            )
         if not pairs.ranges:
             reasons = ", ".join(report.left_out) or "conversations have one turn"
             raise UserError(f"{source}: no pair of {split} is left. Left out: {reasons}")

@@ -102,9 +102,9 @@ def load_reverse(path, vocabulary):
     """Loads the reverse model of a run; one of another model or vocabulary is a `UserError`."""
     run = Run.open(path)
     if run.model != "seq2seq" or not run.config.reverse:
-        received = f"{run.model}, reverse={getattr(run.config, 'reverse', 'none')}"
         raise UserError(
-            f"{path}: expected a run trained with --set reverse=true. Received: {received}"
+            f"{path}: expected a run trained with --set reverse=true. "
+            f"Received: {run.model}, reverse={getattr(run.config, 'reverse', 'none')}"
         )
     if run.vocabulary.words != vocabulary.words:
         raise UserError(

@@ -145,8 +145,10 @@ def choose_vocabulary(counts, settings, file):
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
-        expected = f"expected a word that occurs {settings.min_count} times (--min_count)"
-        raise UserError(f"{file}: {expected}. Received: none")
+        raise UserError(
+            f"{file}: expected a word that occurs {settings.min_count} times (--min_count). "
+            "Received: none"
+        )
     return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words)
 
 
