@@ -100,8 +100,7 @@ def prepare_training(side, path, steps):
         # A context with three negatives counts as four pairs.
         batch_size //= 1 + training.negatives_per_positive
     training = training.replace(batch_size=batch_size)
-    rng = np.random.default_rng(SEED)
-    batches = task.training_batches(split, model.config, training, rng)
+    batches = task.training_batches(split, model.config, training, np.random.default_rng(SEED))
     arrays = []
     for batch in choose_batches(batches, split, model.config, steps):
         arrays.append(task.collate(split, model.config, batch, 4))

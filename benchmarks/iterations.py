@@ -57,8 +57,7 @@ def training_block(name, path, steps):
     model, task, dataset, training = build(name, {}, path)
     split = dataset.splits["train"]
     training = training.replace(batch_size=DIALOGS_PER_STEP)
-    rng = np.random.default_rng(SEED)
-    indices = task.training_batches(split, model.config, training, rng)
+    indices = task.training_batches(split, model.config, training, np.random.default_rng(SEED))
     batches = []
     for step in range(steps):
         batches.append(task.collate(split, model.config, indices[step % len(indices)], 4))

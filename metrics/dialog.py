@@ -198,7 +198,6 @@ def _distinct_bags(texts):
     number_of_bag = {}
     bags = []
     for words in texts:
-        bag = tuple(sorted(words))
-        bags.append(number_of_bag.setdefault(bag, len(number_of_bag)))
+        bags.append(number_of_bag.setdefault(tuple(sorted(words)), len(number_of_bag)))
     _, first_texts = np.unique(bags, return_index=True)
     return first_texts, np.array(bags)

@@ -194,9 +194,7 @@ def baselines_of(
     targets_of_sources = targets_by_source(sources, targets)
     baselines = {}
     if train:
-        references = [[target] for target in targets]
-        if several:
-            references = targets_of_sources
+        references = targets_of_sources if several else [[target] for target in targets]
         # Of equally frequent ones, the first in alphabetical order.
         counts = collections.Counter(train)
         most_frequent = min(counts, key=lambda target: (-counts[target], target))

@@ -127,8 +127,7 @@ def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         values = [metric_values.get(metric) for metric_values in scores]
-        is_known = None not in values
-        cells.append(_mean_and_deviation(values, metric, _decimals) if is_known else "")
+        cells.append("" if None in values else _mean_and_deviation(values, metric, _decimals))
     return cells
 
 
@@ -199,5 +198,4 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _markdown_row(cells):
-    texts = [f" {cell} |" if cell else " |" for cell in cells]
-    return "|" + "".join(texts)
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)

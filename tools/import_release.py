@@ -87,8 +87,7 @@ def describe_dataset(selection, conf, dam_config, data):
     from colloquy.engine.settings import check_fields
 
     if not data:
-        metadata = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
-        return metadata, None
+        return {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}, None
     dataset = selection.load_dataset(data)
     if dataset.eos_id != conf.end_of_turn:
         raise UserError(

@@ -131,8 +131,7 @@ def _epochs(rows):
 
 
 def _seeds(rows):
-    seeds = sorted({row["seed"] for row in rows})
-    return ", ".join(str(seed) for seed in seeds)
+    return ", ".join(str(seed) for seed in sorted({row["seed"] for row in rows}))
 
 
 def _stale_commits(rows):

@@ -53,8 +53,7 @@ def main():
 
         # The scores are those of the published files.
         published = Run.open(directory)
-        data = run.dataset["path"]
-        [evaluation] = open_evaluations(TASKS, published, data, precision="float32")
+        [evaluation] = open_evaluations(TASKS, published, run.dataset["path"], precision="float32")
         scores = evaluation.score("dev")
         (directory / CARD).write_text(card(published, about, scores), encoding="utf-8")
         # Last, since it writes the checksums of the files.

@@ -68,8 +68,7 @@ def model_config(tensors, conf):
     _require(tensors, EMBEDDING, axes=2)
     for name in FILTERS:
         _require(tensors, name, axes=5)
-    stacks = {name.split("/")[0] for name in tensors if name.startswith("self_stack_")}
-    levels = len(stacks)
+    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
     variant = _find_variant(tensors, levels)
     rows, dimension = tensors[EMBEDDING].shape
     return DAMConfig(
@@ -98,8 +97,7 @@ def _find_variant(tensors, levels):
         return "self"
     # A matrix of matches is an input channel of the first filter. The full model has two for each
     # level: of self-attention and of cross-attention.
-    channels = tensors[FILTERS[0]].shape[3]
-    return "full" if channels == 2 * (levels + 1) else "cross"
+    return "full" if tensors[FILTERS[0]].shape[3] == 2 * (levels + 1) else "cross"
 
 
 def release_names(config):

@@ -99,9 +99,7 @@ class GenerationPredictor(Predictor):
         return Request(encoded, self._decoding(instance), instance.seed)
 
     def _decoding(self, instance):
-        if not instance.decode:
-            return self.decoding
-        return parse_decoding(instance.decode, "decode")
+        return parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
 
     def _answer(self, request, ids, scores):
         """The answer with the replies found: their ids, `(K, L)`, and scores, `(K,)`."""

@@ -93,8 +93,7 @@ def prepare(corpus, source, out, settings):
     splits = {}
     for name, split in read_splits(reader, source, report).items():
         splits[name] = _make_pairs(split.conversations, source_config)
-    reason = "pairs with a turn without words"
-    splits = _leave_out(splits, reason, report, lambda words: not words)
+    splits = _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
     if settings.max_words:
         reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
         splits = _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
@@ -199,8 +198,7 @@ def _choose_vocabulary(pairs, settings):
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if settings.vocabulary_size:
-        size = len(SPECIALS) + settings.vocabulary_size
-        vocabulary = Vocabulary(vocabulary.words[:size])
+        vocabulary = Vocabulary(vocabulary.words[: len(SPECIALS) + settings.vocabulary_size])
     return settings, vocabulary
 
 

@@ -88,8 +88,7 @@ def candidate_lists(split, training):
     """
     if training.negatives == "file" and training.loss == "pointwise":
         # Each line is an example: its one candidate is correct or wrong.
-        lines = np.arange(len(split))
-        return [lines[:, None]]
+        return [np.arange(len(split))[:, None]]
 
     positives = np.flatnonzero(split.label == 1)
     if not len(positives):

@@ -42,8 +42,7 @@ class SelectionTask(task.Task):
         from colloquy.tasks.selection.prepare import Settings, prepare
 
         # As `make demo` prepares it.
-        settings = Settings(dimension=64)
-        prepare("chitchat", None, directory / "prepared", settings)
+        prepare("chitchat", None, directory / "prepared", Settings(dimension=64))
 
     def save_assets(self, dataset, path):
         if dataset.vocabulary is None:
