@@ -114,8 +114,7 @@ def _wait_for_port(process):
     lines = []
     for line in process.stdout:
         if " is open" in line:
-            address = line.split("/ is open")[0]
-            return int(address.rpartition(":")[2])
+            return int(line.split("/ is open")[0].rpartition(":")[2])
         lines.append(line)
     raise UserError(f"the server did not start: {''.join(lines)}")
 

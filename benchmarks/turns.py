@@ -88,8 +88,7 @@ def spread(items, count):
     """Chooses `count` of a list's items: the middle of each of `count` equal parts."""
     chosen = []
     for number in range(count):
-        place = int((number + 0.5) / count * len(items))
-        chosen.append(items[place])
+        chosen.append(items[int((number + 0.5) / count * len(items))])
     return chosen
 
 

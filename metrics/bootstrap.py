@@ -28,9 +28,7 @@ def ratio(sums: np.ndarray) -> np.ndarray:
     >>> float(ratio(np.array([1.0, 2.0, 3.0, 4.0])))
     0.625
     """
-    numerators = sums[..., 0::2]
-    denominators = sums[..., 1::2]
-    return np.mean(numerators / denominators, axis=-1)
+    return np.mean(sums[..., 0::2] / sums[..., 1::2], axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)

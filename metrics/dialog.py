@@ -182,8 +182,7 @@ def _nearest(queries, keys):
     for start in range(0, num_queries, block_size):
         rows = slice(start, min(start + block_size, num_queries))
         cosines = (queries[rows] @ keys).toarray()
-        largest = cosines.max(axis=1, keepdims=True)
-        yield rows, cosines >= largest - TIE
+        yield rows, cosines >= cosines.max(axis=1, keepdims=True) - TIE
 
 
 def _distinct_bags(texts):

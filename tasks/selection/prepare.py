@@ -97,8 +97,8 @@ def prepare(corpus, source, out, settings):
 def _refuse_unused(settings, corpus):
     """Refuses settings that the files of a corpus have no use for."""
     reader = CORPORA[corpus].reader
-    explicit = settings.explicit_fields()
-    names = sorted(name for name, value in explicit.items() if value is not None)
+    fields = settings.explicit_fields()
+    names = sorted(name for name in fields if fields[name] is not None)
     if reader is dam_release:
         unused = [name for name in names if name not in ("name", "eos_id")]
         if unused:

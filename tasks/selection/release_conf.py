@@ -56,8 +56,10 @@ def read_release_conf(path):
             lines.append(f"{name}={value}: {NOTES[name]}")
             continue
         if name not in SETTINGS:
-            known = ", ".join([*SETTINGS, *NOTES])
-            raise UserError(f"{path}: {name} is not a key of the release's conf: {known}")
+            raise UserError(
+                f"{path}: {name} is not a key of the release's conf: "
+                f"{', '.join([*SETTINGS, *NOTES])}"
+            )
         setting = SETTINGS[name]
         # For example, `rand_seed` is None in the release.
         if value is None:
