@@ -73,8 +73,7 @@ def means_of(
     arguments_of_examples = list(arguments_of_examples)
     for name, metric in own_metrics.items():
         values = [float(metric(*example)) for example in arguments_of_examples]
-        is_mean = abs(np.mean(values) - metric(*arguments)) <= MEAN_TOLERANCE
-        if is_mean:
+        if abs(np.mean(values) - metric(*arguments)) <= MEAN_TOLERANCE:
             means[name] = Additive.mean(values)
         else:
             print(f"note: {name} is no mean over examples, so it has no interval")

@@ -95,8 +95,12 @@ def prepare(corpus, source, out, settings):
         splits[name] = _make_pairs(split.conversations, source_config)
     splits = _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
     if settings.max_words:
-        reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
-        splits = _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
+        splits = _leave_out(
+            splits,
+            f"pairs with a turn of over {settings.max_words} words (--max_words)",
+            report,
+            lambda words: len(words) > settings.max_words,
+        )
 
     # Vocabulary.
     if known_words:
@@ -105,8 +109,12 @@ def prepare(corpus, source, out, settings):
         settings, vocabulary = _choose_vocabulary(splits["train"], settings)
     if settings.drop_unknown:
         known = set(vocabulary.words)
-        reason = "pairs with an unknown word (--drop_unknown)"
-        splits = _leave_out(splits, reason, report, lambda words: not known.issuperset(words))
+        splits = _leave_out(
+            splits,
+            "pairs with an unknown word (--drop_unknown)",
+            report,
+            lambda words: not known.issuperset(words),
+        )
 
     # Files.
     encoded_splits = _encode_splits(splits, vocabulary, source, report)

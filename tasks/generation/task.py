@@ -37,8 +37,7 @@ class GenerationTask(task.Task):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.generation.prepare import Settings, prepare
 
-        settings = Settings(tokenizer="words", turns=2)
-        prepare("chitchat", None, directory / "prepared", settings)
+        prepare("chitchat", None, directory / "prepared", Settings(tokenizer="words", turns=2))
 
     def dataset_of(self, run, path=None):
         """Opens a dataset as `engine.task.Task` does.

@@ -41,16 +41,14 @@ def measure(scoring):
         for name, others in baseline_scores(scoring.dataset, scoring.split).items():
             ranked = rank(where, others[:num_lines], split, ties=options.ties)
             metrics_by_baseline[name] = ranked.metrics
-    doubt = None
-    if num_lines == len(split):
-        doubt = measure_doubt(split, scores)
     record = {
         "metrics": result.metrics,
         "counts": {**result.counts, "lines": num_lines},
         "ties": options.ties,
         "partial_batches": options.partial_batches,
         "baselines": metrics_by_baseline,
-        "doubt": doubt,
+        # It is measured on whole splits.
+        "doubt": measure_doubt(split, scores) if num_lines == len(split) else None,
     }
     return Measured(
         record,
@@ -126,5 +124,5 @@ def metrics_by_context(result):
     # The metrics in `ADDED` are functions of scores, labels and contexts: cut each array into
     # those of one context.
     first_lines = np.flatnonzero(np.diff(result.lines.contexts)) + 1
-    parts = [np.split(array, first_lines) for array in result.lines]
-    return {**metrics, **means_of(ADDED, result.lines, zip(*parts, strict=True))}
+    lines_of_contexts = zip(*[np.split(array, first_lines) for array in result.lines], strict=True)
+    return {**metrics, **means_of(ADDED, result.lines, lines_of_contexts)}

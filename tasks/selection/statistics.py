@@ -82,7 +82,7 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
         if not has_lines:
             report.note(f"{file}: {text}")
             return
-        first_line = np.argmax(is_odd_C[split.context_of_line]) + 1  # a file has no line 0
+        first_line = np.argmax(is_odd_C[split.context_of_line]) + 1  # lines are counted from 1
         report.note(f"{file}, line {first_line} and others: {text}{advice}")
 
     note(
