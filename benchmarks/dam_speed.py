@@ -5,9 +5,9 @@
 
 It adds the record `optimizations` to the file `dam_speed.json`.
 
-The first side is the path of the release as plain Keras layers compute it: all padding, and a
-context again for each of its candidates. Each further side has one optimization more. Ratios are to
-the first side.
+A side is a way to compute DAM. The first one is the path of the release as plain Keras layers
+compute it: all padding, and the context encoded anew for each of its candidates. Each further side
+has one optimization more. Ratios are to the first side.
 
 Training takes batches of train; ranking takes dev's contexts as evaluate.py ranks them. Batches are
 chosen at equal distances in the order of their size and made before the time counts, the same for
@@ -22,14 +22,15 @@ from absl import flags
 
 from colloquy.base import cli, runtime
 from colloquy.benchmarks.records import define_flags, report
-from colloquy.benchmarks.turns import alternate, build, median, ratio, spread
+from colloquy.benchmarks.turns import SEED, alternate, build, median, ratio, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared dataset of selection.", required=True)
+define_flags(blocks=4, steps=16)
 
 BATCH_SIZE = 32  # pairs per training step
-HALF = {"precision": "bfloat16"}
-FRESH = {**HALF, "negatives": "fresh"}
+BFLOAT16 = {"precision": "bfloat16"}
+FRESH = {**BFLOAT16, "negatives": "fresh"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,61 +45,69 @@ class Side:
     """Padded words of a batch are left out of the computation, if the masking allows it."""
     at_once: bool = False
     """Several batches are ranked at once, a core for each."""
-    trains: bool = True
-    """The side is timed in training."""
-    ranks: bool = True
-    """The side is timed in ranking."""
 
 
-SIDES = {
+COMMON = {
     "the release's path": Side({"compatibility": "release"}, fast_layer_norm=False),
     "padding cut and a context once": Side({}, fast_layer_norm=False, unpads=False),
     "layer normalisation": Side({}, unpads=False),
     "padded words left out": Side({}),
-    "bfloat16": Side(HALF),
-    "two candidates per context": Side({**FRESH, "negatives_per_positive": 1}, ranks=False),
-    "four candidates per context": Side({**FRESH, "negatives_per_positive": 3}, ranks=False),
-    "several batches at once": Side(HALF, at_once=True, trains=False),
+    "bfloat16": Side(BFLOAT16),
 }
-flags.DEFINE_multi_enum(
-    "side", list(SIDES), list(SIDES), "The sides, compared with the first; may be repeated."
-)
-define_flags(blocks=4, steps=16)
+TRAINED = {
+    **COMMON,
+    "two candidates per context": Side({**FRESH, "negatives_per_positive": 1}),
+    "four candidates per context": Side({**FRESH, "negatives_per_positive": 3}),
+}
+RANKED = {**COMMON, "several batches at once": Side(BFLOAT16, at_once=True)}
 
 
 def main():
-    rows = {name: {"pairs per second": name} for name in FLAGS.side}
-    training_sides = [name for name in FLAGS.side if SIDES[name].trains]
-    add_columns(rows, "training, dataset lengths", prepare_training, training_sides)
-    ranking_sides = [name for name in FLAGS.side if SIDES[name].ranks]
-    add_columns(rows, "ranking, dataset lengths", prepare_ranking, ranking_sides)
-    report(list(rows.values()))
+    training = time_sides(prepare_training, TRAINED, "training, dataset lengths")
+    ranking = time_sides(prepare_ranking, RANKED, "ranking, dataset lengths")
+    rows = []
+    for name in {**TRAINED, **RANKED}:
+        # The names are the first column, under this heading.
+        rows.append({"pairs per second": name, **training.get(name, {}), **ranking.get(name, {})})
+    report(rows)
 
 
-def add_columns(rows, column, prepare, names):
-    """Times the sides with these names, and adds their speed and its ratio to their rows."""
-    sides = {}
-    for name in names:
-        sides[name] = functools.partial(prepare, SIDES[name], FLAGS.data, FLAGS.steps, FLAGS.seed)
-    blocks_by_side = alternate(sides, FLAGS.blocks)
+def time_sides(prepare, sides, column):
+    """Returns the columns of each side: its speed, and the ratio to that of the first side."""
+    prepared = {}
+    for name, side in sides.items():
+        prepared[name] = functools.partial(prepare, side, FLAGS.data, FLAGS.steps)
+    blocks_by_side = alternate(prepared, FLAGS.blocks)
+    first_blocks = blocks_by_side["the release's path"]
+    columns = {}
     for name, blocks in blocks_by_side.items():
-        rows[name][column] = median(blocks)
-        rows[name][f"{column}: ratio"] = ratio(blocks, blocks_by_side[names[0]])
+        columns[name] = {
+            column: median(blocks),
+            f"{column}: ratio": ratio(blocks, first_blocks),
+        }
+    return columns
 
 
 # === In the process of a side ===
 
 
-def prepare_training(side, path, steps, seed):
+def prepare_training(side, path, steps):
     """Prepares a side that trains, for `alternate`; its examples are pairs."""
-    model, task, dataset, training = build_side(side, path, seed)
+    model, task, dataset, training = build_side(side, path)
     split = dataset.splits["train"]
-    rng = np.random.default_rng(seed)
-    batches = training_arrays(task, split, model.config, training, steps, rng)
+    batch_size = BATCH_SIZE
+    if training.negatives == "fresh":
+        # A context with three negatives counts as four pairs.
+        batch_size //= 1 + training.negatives_per_positive
+    training = training.replace(batch_size=batch_size)
+    batches = task.training_batches(split, model.config, training, np.random.default_rng(SEED))
+    arrays = []
+    for batch in choose_batches(batches, split, model.config, steps):
+        arrays.append(task.collate(split, model.config, batch, 4))
 
     def block():
         pairs = 0
-        for inputs, labels in batches:
+        for inputs, labels in arrays:
             model.train_on_batch(inputs, labels)
             pairs += np.size(labels)
         return pairs
@@ -106,32 +115,45 @@ def prepare_training(side, path, steps, seed):
     return block
 
 
-def prepare_ranking(side, path, steps, seed):
+def prepare_ranking(side, path, steps):
     """Prepares a side that ranks, for `alternate`; its examples are pairs."""
     runtime.import_keras()
 
     from colloquy.engine.parallel import compile_for_all_sizes, in_order, share_cores
+    from colloquy.tasks.selection.ranking_batches import ranking_batches
+    from colloquy.tasks.selection.split import inputs_of
 
     if side.at_once:
         share_cores()
-    model, _, dataset, _ = build_side(side, path, seed)
-    batches = ranking_arrays(dataset.splits["dev"], model.config, steps)
+    model, _, dataset, _ = build_side(side, path)
+    split = dataset.splits["dev"]
+    config = model.config
+    # All sides rank the same batches, in which each context has several candidates.
+    batches = ranking_batches(split, config.replace(masking="exact"))
+    arrays = []
+    for contexts, lines in choose_batches(batches, split, config, steps):
+        if config.masking == "release":
+            # This model cannot share a context, so each candidate gets a copy of its own.
+            contexts = np.repeat(contexts, lines.shape[1])
+            lines = lines.reshape(-1, 1)
+        pairs = np.sum(lines >= 0)  # -1: no candidate
+        arrays.append((inputs_of(split, config, contexts, lines, 4), pairs))
 
     def rank(batch):
-        inputs, is_real = batch
+        inputs, pairs = batch
         model.predict_on_batch(inputs)
-        return np.sum(is_real)
+        return pairs
 
     def block():
         if side.at_once:
             compile_for_all_sizes(model)
-            return sum(in_order(rank, batches))
-        return sum(rank(batch) for batch in batches)
+            return sum(in_order(rank, arrays))
+        return sum(rank(batch) for batch in arrays)
 
     return block
 
 
-def build_side(side, path, seed):
+def build_side(side, path):
     """Builds the model of a side; returns what `build` does."""
     runtime.import_keras()
 
@@ -142,50 +164,18 @@ def build_side(side, path, seed):
     if not side.fast_layer_norm:
         # The layers of the model, built below, take their class from this module.
         attentive_module.LayerNorm = keras.layers.LayerNormalization
-    built = build("dam", side.settings, path, seed)
+    model, *others = build("dam", side.settings, path)
     if not side.unpads:
-        model, *_ = built
         model.avoid_fast_paths()
-    return built
-
-
-def training_arrays(task, split, config, training, steps, rng):
-    """Returns the arrays of a block's batches.
-
-    A batch has `BATCH_SIZE` pairs: a context with three fresh negatives counts as four.
-    """
-    batch_size = BATCH_SIZE
-    if training.negatives == "fresh":
-        batch_size //= 1 + training.negatives_per_positive
-    training = training.replace(batch_size=batch_size)
-    batches = task.training_batches(split, config, training, rng)
-    return [
-        task.collate(split, config, batch, 4)
-        for batch in choose_batches(batches, split, config, steps)
-    ]
-
-
-def ranking_arrays(split, config, steps):
-    """Returns the arrays of a block's batches, and which of their candidates are real."""
-    from colloquy.tasks.selection.ranking_batches import ranking_batches
-    from colloquy.tasks.selection.split import inputs_of
-
-    # All sides rank the same batches, in which each context has several candidates.
-    batches = ranking_batches(split, config.replace(masking="exact"))
-    arrays = []
-    for contexts, lines in choose_batches(batches, split, config, steps):
-        if config.masking == "release":
-            # This model cannot share a context, so each candidate gets a copy of its own.
-            contexts = np.repeat(contexts, lines.shape[1])
-            lines = lines.reshape(-1, 1)
-        arrays.append((inputs_of(split, config, contexts, lines, 4), lines >= 0))
-    return arrays
+    return model, *others
 
 
 def choose_batches(batches, split, config, steps):
     """Chooses `steps` of the batches, at equal distances in the order of their cost.
 
-    The costliest comes first: where several are computed at once, no core waits for it at the end.
+    A batch begins with its contexts and lines, see `SelectionSplit.collate`. Its cost is the
+    product of its padded turns, words of a turn and words of a response. The costliest comes first:
+    where several are computed at once, no core waits for it at the end.
     """
     costs = []
     for contexts, lines, *_ in batches:

@@ -17,7 +17,7 @@ from absl import flags
 from colloquy.base import cli, machine
 from colloquy.base.files import UserError
 from colloquy.benchmarks.records import define_flags, report
-from colloquy.benchmarks.turns import alternate, build
+from colloquy.benchmarks.turns import SEED, alternate, build
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "A pattern of prepared tasks of dialog bAbI.", required=True)
@@ -37,7 +37,7 @@ def compare(path):
     """Runs both models on a task and returns the row of the report."""
     sides = {}
     for name in MODELS:
-        sides[name] = functools.partial(training_block, name, path, FLAGS.steps, FLAGS.seed)
+        sides[name] = functools.partial(training_block, name, path, FLAGS.steps)
     blocks = alternate(sides, FLAGS.blocks)
 
     row = {"corpus": pathlib.Path(path).name}
@@ -52,13 +52,12 @@ def compare(path):
     return row
 
 
-def training_block(name, path, steps, seed):
+def training_block(name, path, steps):
     """Prepares a side of `alternate`, whose block is `steps` training steps on random batches."""
-    model, task, dataset, training = build(name, {}, path, seed)
+    model, task, dataset, training = build(name, {}, path)
     split = dataset.splits["train"]
     training = training.replace(batch_size=DIALOGS_PER_STEP)
-    rng = np.random.default_rng(seed)
-    indices = task.training_batches(split, model.config, training, rng)
+    indices = task.training_batches(split, model.config, training, np.random.default_rng(SEED))
     batches = []
     for step in range(steps):
         batches.append(task.collate(split, model.config, indices[step % len(indices)], 4))

@@ -29,7 +29,7 @@ from absl import flags
 from colloquy.base import cli, machine, runtime
 from colloquy.base.files import UserError
 from colloquy.benchmarks.records import define_flags, report
-from colloquy.benchmarks.turns import alternate, build, median, ratio, spread
+from colloquy.benchmarks.turns import SEED, alternate, build, median, ratio, spread
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("data", None, "Prepared SQuAD.", required=True)
@@ -67,7 +67,7 @@ def compare(what, batch_size):
         settings = write_batches(arrays, batch_size)
         examples = FLAGS.steps * batch_size
         sides = {
-            "ours": functools.partial(our_block, what, FLAGS.data, arrays, examples, FLAGS.seed),
+            "ours": functools.partial(our_block, what, FLAGS.data, arrays, examples),
             "torch": functools.partial(
                 torch_block, what, FLAGS.torch_python, arrays, examples, settings
             ),
@@ -92,7 +92,7 @@ def write_batches(arrays, batch_size):
     Returns:
         The settings of `benchmarks/peers_torch.py`, JSON.
     """
-    model, task, dataset, training = build("bidaf", {}, FLAGS.data, FLAGS.seed)
+    model, task, dataset, training = build("bidaf", {}, FLAGS.data)
     stored = []
     for inputs, targets in choose_batches(model.config, task, dataset, training, batch_size):
         stored += [inputs[name] for name in INPUTS]
@@ -111,7 +111,7 @@ def write_batches(arrays, batch_size):
 
 def choose_batches(config, task, dataset, training, batch_size):
     """Chooses a training batch for each step, at equal distances in the order of their size."""
-    rng = np.random.default_rng(FLAGS.seed)
+    rng = np.random.default_rng(SEED)
     split = dataset.splits["train"]
     sized = training.replace(batch_size=batch_size)
     batches = task.training_batches(split, config, sized, rng)
@@ -125,7 +125,7 @@ def choose_batches(config, task, dataset, training, batch_size):
     return spread(full, FLAGS.steps)
 
 
-def our_block(what, path, arrays, examples, seed):
+def our_block(what, path, arrays, examples):
     """Prepares our side of `alternate`; a block computes each batch once."""
     runtime.import_keras()
 
@@ -133,7 +133,7 @@ def our_block(what, path, arrays, examples, seed):
 
     if what == "question":
         share_cores()
-    model, *_ = build("bidaf", {}, path, seed)
+    model, *_ = build("bidaf", {}, path)
     batches = read_batches(arrays)
 
     def block():

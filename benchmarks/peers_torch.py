@@ -118,8 +118,7 @@ def span_loss(spans_BA2, logits_B2T):
     """
     log_p_B2T = logits_B2T.log_softmax(-1)
     places_B2A = spans_BA2.transpose(1, 2).clamp(min=0)
-    log_p_B2A = log_p_B2T.gather(2, places_B2A)
-    log_p_of_spans_BA = log_p_B2A.sum(1)
+    log_p_of_spans_BA = log_p_B2T.gather(2, places_B2A).sum(1)
     is_padding_BA = spans_BA2[..., 0] < 0
     return -log_p_of_spans_BA.masked_fill(is_padding_BA, LOWEST).logsumexp(-1).mean()
 

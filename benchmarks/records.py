@@ -10,6 +10,13 @@ from colloquy.base.files import atomic_file
 from colloquy.metrics.tables import markdown
 
 FLAGS = flags.FLAGS
+flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
+flags.DEFINE_string(
+    "out", None, "FILE.json/NAME: file of records, and the name in it of the new one."
+)
+flags.register_validator(
+    "out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME"
+)
 
 
 def define_flags(blocks, steps):
@@ -19,18 +26,6 @@ def define_flags(blocks, steps):
     """
     flags.DEFINE_integer("blocks", blocks, "Timed blocks of each side.", lower_bound=1)
     flags.DEFINE_integer("steps", steps, "Steps per block.", lower_bound=1)
-    flags.DEFINE_integer("seed", 1, "Seed of weights and batches.", lower_bound=0)
-    define_record_flags()
-
-
-def define_record_flags():
-    flags.DEFINE_string("note", None, "Other work on the machine meanwhile, for the record.")
-    flags.DEFINE_string(
-        "out", None, "FILE.json/NAME: file of records, and the name in it of the new one."
-    )
-    flags.register_validator(
-        "out", lambda out: out is None or out.partition(".json/")[2], "expected FILE.json/NAME"
-    )
 
 
 def report(rows, **measurements):

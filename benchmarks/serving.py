@@ -26,7 +26,7 @@ from absl import flags
 
 from colloquy.base import cli
 from colloquy.base.files import UserError
-from colloquy.benchmarks.records import define_record_flags, report
+from colloquy.benchmarks.records import report
 from colloquy.benchmarks.turns import memory
 
 FLAGS = flags.FLAGS
@@ -34,7 +34,6 @@ flags.DEFINE_string("run", None, "Run directory of a model; default: the worst r
 flags.DEFINE_float(
     "seconds", 20.0, "Duration of the load, and of each of the worst requests.", lower_bound=1.0
 )
-define_record_flags()
 
 BODIES = 64
 CLIENTS = 8
@@ -115,8 +114,7 @@ def _wait_for_port(process):
     lines = []
     for line in process.stdout:
         if " is open" in line:
-            address = line.split("/ is open")[0]
-            return int(address.rpartition(":")[2])
+            return int(line.split("/ is open")[0].rpartition(":")[2])
         lines.append(line)
     raise UserError(f"the server did not start: {''.join(lines)}")
 

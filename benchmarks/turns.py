@@ -9,6 +9,9 @@ import time
 
 from colloquy.base import runtime
 
+SEED = 1
+"""Seed of weights and batches."""
+
 # In the process of a side: the function that computes a block.
 _block = None
 
@@ -85,8 +88,7 @@ def spread(items, count):
     """Chooses `count` of a list's items: the middle of each of `count` equal parts."""
     chosen = []
     for number in range(count):
-        place = int((number + 0.5) / count * len(items))
-        chosen.append(items[place])
+        chosen.append(items[int((number + 0.5) / count * len(items))])
     return chosen
 
 
@@ -102,14 +104,13 @@ def memory(field, process="self"):
     raise KeyError(field)
 
 
-def build(name, settings, path, seed):
+def build(name, settings, path):
     """Builds the compiled model of a side.
 
     Args:
         name: A key of `models.MODELS`.
         settings: `{field: value}`, as `--set` takes them.
         path: A prepared dataset.
-        seed: Seed of the weights.
 
     Returns:
         Model, task, dataset and `Training`.
@@ -129,7 +130,7 @@ def build(name, settings, path, seed):
     model_settings, training = task.split_settings(spec, {"precision": "float32", **settings})
     config = build_config(task, spec, dataset, model_settings)
     set_precision(training.precision)
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(SEED)
     model = spec.build(config)
     task.initialise(model, dataset, training)
     optimizer = task.optimizer(training, 10_000)

@@ -37,8 +37,7 @@ def tfidf_scores(
     array([0.707, 0.   ])
     """
     contexts, responses = count_words(contexts, responses, ignore=ignore)
-    train_blocks = _count_blocks(train_documents, ignore)
-    idf = inverse_frequencies(train_blocks, num_words=contexts.shape[1])
+    idf = inverse_frequencies(_count_blocks(train_documents, ignore), num_words=contexts.shape[1])
     return unit_rows(contexts, idf).multiply(unit_rows(responses, idf)).sum(axis=1)
 
 

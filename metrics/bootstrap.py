@@ -15,19 +15,20 @@ import numpy as np
 DRAWS = 10_000
 SEED = 1
 MEAN_TOLERANCE = 1e-6
-CELLS = 1 << 25
-"""Most numbers of drawn examples in memory at a time."""
+NUMBERS_AT_ONCE = 1 << 25
+"""Draws are made in blocks: a block counts the drawn examples in at most this many numbers."""
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """The mean of ratios of sums, `(..., S)`: of `[a, b, c, d]` the mean of `a / b` and `c / d`.
+    """The ratio of two sums, or the mean of several ratios.
+
+    `sums`, `(..., S)`, has numerators and denominators in turn: of `[a, b, c, d]` the result is the
+    mean of `a / b` and `c / d`.
 
     >>> float(ratio(np.array([1.0, 2.0, 3.0, 4.0])))
     0.625
     """
-    numerators = sums[..., 0::2]
-    denominators = sums[..., 1::2]
-    return np.mean(numerators / denominators, axis=-1)
+    return np.mean(sums[..., 0::2] / sums[..., 1::2], axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Additive:
 
     @classmethod
     def mean(cls, values: Any) -> Self:
-        """The mean of a value per example."""
+        """The mean of a value per example: the sum of the values divided by the sum of ones."""
         values = np.asarray(values, np.float64)
         return cls(np.stack([values, np.ones(len(values))], axis=1))
 
@@ -54,9 +55,9 @@ def means_of(
     """A user's own metrics as means over examples, for an interval.
 
     Args:
-        own_metrics: `{name: function}`.
-        arguments: The arguments of these functions for all examples.
-        arguments_of_examples: For each example, the arguments for this example alone.
+        own_metrics: `{name: function}`. All functions take the same arguments.
+        arguments: Their arguments for all examples together.
+        arguments_of_examples: Their arguments for each example alone.
 
     Returns:
         `{name: Additive}`. A metric whose value for all examples is not the mean of its values for
@@ -72,8 +73,7 @@ def means_of(
     arguments_of_examples = list(arguments_of_examples)
     for name, metric in own_metrics.items():
         values = [float(metric(*example)) for example in arguments_of_examples]
-        is_mean = abs(np.mean(values) - metric(*arguments)) <= MEAN_TOLERANCE
-        if is_mean:
+        if abs(np.mean(values) - metric(*arguments)) <= MEAN_TOLERANCE:
             means[name] = Additive.mean(values)
         else:
             print(f"note: {name} is no mean over examples, so it has no interval")
@@ -97,12 +97,19 @@ def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
     """
     models = [*ones, *others]
     names = [name for name in ones[0] if all(name in model for model in models)]
+    # All metrics of all models have the same draws, so their sums are computed together, and are
+    # then taken in the same order.
+    terms = [model[name].terms for name in names for model in models]
+    stops = np.cumsum([terms_ES.shape[1] for terms_ES in terms])
+    sums = iter(np.split(_sums(np.concatenate(terms, axis=1)), stops[:-1], axis=1))
+
     compared = {}
-    for name, values in _values_by_name(models, names).items():
+    for name in names:
+        # A row for each model: the value of all examples, then that of each draw.
+        values = [model[name].of_sums(next(sums)) for model in models]
         one = np.mean(values[: len(ones)], axis=0)
         other = np.mean(values[len(ones) :], axis=0)
         difference = one - other
-        # Place 0 is of all examples; the draws follow.
         low, high = np.nanpercentile(difference[1:], [2.5, 97.5])
         compared[name] = {
             "one": float(one[0]),
@@ -114,39 +121,15 @@ def differences(ones: list, others: list) -> dict[str, dict[str, float]]:
     return compared
 
 
-def _values_by_name(models, names):
-    """Returns `{name: values of each model}`, float `(models, 1 + N)`.
-
-    The first value of a model is that of all examples, each once; the others are those of draws.
-    """
-    # All metrics are computed from the same draws, so their terms are columns of one matrix.
-    terms = []
-    for name in names:
-        terms += [model[name].terms for model in models]
-    terms_ES = np.concatenate(terms, axis=1)
-    sums = _sums(terms_ES)
-
-    # The sums of a metric are its columns again.
-    values_by_name = {name: [] for name in names}
-    start = 0
-    for name in names:
-        for model in models:
-            metric = model[name]
-            stop = start + metric.terms.shape[1]
-            values_by_name[name].append(metric.of_sums(sums[:, start:stop]))
-            start = stop
-    return values_by_name
-
-
 def _sums(terms_ES):
     """The sums over all examples, each once, and over each draw of examples, `(1 + N, S)`."""
     E = len(terms_ES)
     generator = np.random.default_rng(SEED)
     sums = [terms_ES.sum(axis=0)[None]]
-    draws_at_once = max(1, CELLS // E)
+    draws_at_once = max(1, NUMBERS_AT_ONCE // E)
     for start in range(0, DRAWS, draws_at_once):
         size = min(draws_at_once, DRAWS - start)
-        # How often each example is drawn.
+        # How often each example is drawn. Of three examples the draw [0, 2, 2] -> [1, 0, 2].
         counts_NE = np.empty((size, E))
         for row in range(size):
             drawn = generator.integers(E, size=E)

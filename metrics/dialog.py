@@ -6,7 +6,7 @@ word ids; 0 is padding.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -100,7 +100,7 @@ def reachable_by_types(
     reachable = reachable_by_seen(train_gold, gold)
     for response in np.flatnonzero(~reachable):
         candidate = gold[response]
-        typed_words = {word for word in candidates[candidate] if word in type_of}
+        typed_words = type_of.keys() & candidates[candidate]
         is_in_context = typed_words <= set(contexts[response])
         reachable[response] = is_in_context and form(candidate) in seen_forms
     return reachable
@@ -126,10 +126,9 @@ def tfidf_match(
     """
     train, context_counts, candidate_counts = count_words(train_documents, contexts, candidates)
     idf = inverse_frequencies([train], num_words=train.shape[1])
-    context_vectors = unit_rows(context_counts, idf)
-    candidate_vectors = unit_rows(candidate_counts, idf)
     predicted = np.zeros(len(contexts), np.int64)
-    for rows, is_nearest in _nearest(context_vectors, candidate_vectors):
+    nearest = _nearest(unit_rows(context_counts, idf), unit_rows(candidate_counts, idf))
+    for rows, is_nearest in nearest:
         predicted[rows] = is_nearest.argmax(axis=1)  # the first of the nearest
     return predicted
 
@@ -153,22 +152,22 @@ def nearest_neighbour(
     train, queries = count_words(train_inputs, inputs)
     idf = inverse_frequencies([train], num_words=train.shape[1])
     # Many inputs are the same: compare each distinct one once.
-    train_bags = _distinct_bags(train_inputs)
-    query_bags = _distinct_bags(inputs)
-    train_vectors = unit_rows(train[train_bags.first_texts], idf)
-    query_vectors = unit_rows(queries[query_bags.first_texts], idf)
+    first_train_inputs, train_bags = _distinct_bags(train_inputs)
+    first_queries, query_bags = _distinct_bags(inputs)
+    train_vectors = unit_rows(train[first_train_inputs], idf)
+    query_vectors = unit_rows(queries[first_queries], idf)
 
     # How often each response follows each training bag: the constructor adds up equal pairs.
     responses, response_numbers = np.unique(train_gold, return_inverse=True)
-    pairs = (train_bags.numbers, response_numbers)
-    shape = (len(train_bags.first_texts), len(responses))
+    pairs = (train_bags, response_numbers)
+    shape = (len(first_train_inputs), len(responses))
     counts = sparse.csr_array((np.ones(len(response_numbers), np.int64), pairs), shape)
 
-    predicted = np.zeros(len(query_bags.first_texts), np.int64)
+    predicted = np.zeros(len(first_queries), np.int64)
     for rows, is_nearest in _nearest(query_vectors, train_vectors):
         votes = sparse.csr_array(is_nearest, dtype=np.int64) @ counts
         predicted[rows] = responses[votes.toarray().argmax(axis=1)]
-    return predicted[query_bags.numbers]
+    return predicted[query_bags]
 
 
 def _nearest(queries, keys):
@@ -183,27 +182,21 @@ def _nearest(queries, keys):
     for start in range(0, num_queries, block_size):
         rows = slice(start, min(start + block_size, num_queries))
         cosines = (queries[rows] @ keys).toarray()
-        largest = cosines.max(axis=1, keepdims=True)
-        yield rows, cosines >= largest - TIE
-
-
-class _Bags(NamedTuple):
-    """The bags of words of some texts. Equal ones have one number, from 0."""
-
-    numbers: np.ndarray
-    """The number of each text's bag."""
-    first_texts: np.ndarray
-    """The first text of each bag."""
+        yield rows, cosines >= cosines.max(axis=1, keepdims=True) - TIE
 
 
 def _distinct_bags(texts):
+    """Numbers the bags of words of texts, equal ones alike.
+
+    Returns:
+        The first text of each bag, int `(bags,)`, and the bag of each text, int `(texts,)`.
+
+    >>> _distinct_bags([[1, 2], [3], [2, 1]])
+    (array([0, 1]), array([0, 1, 0]))
+    """
     number_of_bag = {}
-    numbers = []
-    first_texts = []
-    for text, words in enumerate(texts):
-        bag = tuple(sorted(words))
-        if bag not in number_of_bag:
-            number_of_bag[bag] = len(number_of_bag)
-            first_texts.append(text)
-        numbers.append(number_of_bag[bag])
-    return _Bags(np.array(numbers, np.int64), np.array(first_texts, np.int64))
+    bags = []
+    for words in texts:
+        bags.append(number_of_bag.setdefault(tuple(sorted(words)), len(number_of_bag)))
+    _, first_texts = np.unique(bags, return_index=True)
+    return first_texts, np.array(bags)

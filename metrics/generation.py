@@ -81,16 +81,13 @@ def bleu_by_reply(
     import sacrebleu
 
     counter = sacrebleu.metrics.BLEU(tokenize="none", force=True)
-    lengths = np.zeros((len(replies), 2))
-    matches = np.zeros((len(replies), LONGEST_NGRAM))
-    ngrams = np.zeros((len(replies), LONGEST_NGRAM))
-    for row, (reply, texts) in enumerate(zip(replies, references, strict=True)):
+    rows = []
+    for reply, texts in zip(replies, references, strict=True):
         # sacrebleu takes lists over replies: of the first references, of the second ones, ...
-        references_of_reply = [[text] for text in texts]
-        counted = counter.corpus_score([reply], references_of_reply)
-        lengths[row] = counted.sys_len, counted.ref_len
-        matches[row] = counted.counts
-        ngrams[row] = counted.totals
+        counted = counter.corpus_score([reply], [[text] for text in texts])
+        rows.append([counted.sys_len, counted.ref_len, *counted.counts, *counted.totals])
+    columns = np.array(rows, np.float64)
+    lengths, matches, ngrams = np.split(columns, [2, 2 + LONGEST_NGRAM], axis=1)
 
     metrics = {}
     for n in range(1, LONGEST_NGRAM + 1):
@@ -197,9 +194,7 @@ def baselines_of(
     targets_of_sources = targets_by_source(sources, targets)
     baselines = {}
     if train:
-        references = [[target] for target in targets]
-        if several:
-            references = targets_of_sources
+        references = targets_of_sources if several else [[target] for target in targets]
         # Of equally frequent ones, the first in alphabetical order.
         counts = collections.Counter(train)
         most_frequent = min(counts, key=lambda target: (-counts[target], target))

@@ -46,8 +46,10 @@ def scores(path: PathLike = RESULTS / "scores.jsonl") -> list[dict]:
         raise UserError(f"{path}: expected a JSON object per line. {error}") from error
     for row in rows:
         if not isinstance(row, dict) or not FIELDS_OF_ROWS <= row.keys():
-            expected = f"expected JSON objects with {', '.join(sorted(FIELDS_OF_ROWS))}"
-            raise UserError(f"{path}: {expected}. Received: {in_one_line(row, 60)}")
+            raise UserError(
+                f"{path}: expected JSON objects with {', '.join(sorted(FIELDS_OF_ROWS))}. "
+                f"Received: {in_one_line(row, 60)}"
+            )
     return rows
 
 

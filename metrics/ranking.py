@@ -113,9 +113,8 @@ def ranking_metrics(scores: Any, labels: Any, groups: Any, *, ties: str = "loss"
 
 def _number_contexts(groups_N):
     """Numbers the contexts in their order: `[7, 7, 3, 3, 3, 9]` -> `[0, 0, 1, 1, 1, 2]`."""
-    is_new_N = np.zeros(len(groups_N), bool)
-    is_new_N[1:] = groups_N[1:] != groups_N[:-1]
-    return np.cumsum(is_new_N)
+    is_other_than_before_N = np.diff(groups_N, prepend=groups_N[:1]) != 0
+    return np.cumsum(is_other_than_before_N)
 
 
 def _metrics_by_context(lines, ties):
@@ -155,12 +154,16 @@ def _metrics_of_ranking(labels_N, context_N, first_line_C):
     positives_so_far_N = positives_to_here_N - earlier_positives_C[context_N]
 
     positives_C = sum_by_context(labels_N)
+
+    def recall_at(k):
+        return sum_by_context(labels_N * (rank_N <= k)) / positives_C
+
     precision_at_positive_N = labels_N * positives_so_far_N / rank_N
     is_first_positive_N = labels_N * (positives_so_far_N == 1)
     return {
-        "R10@1": sum_by_context(labels_N * (rank_N <= 1)) / positives_C,
-        "R10@2": sum_by_context(labels_N * (rank_N <= 2)) / positives_C,
-        "R10@5": sum_by_context(labels_N * (rank_N <= 5)) / positives_C,
+        "R10@1": recall_at(1),
+        "R10@2": recall_at(2),
+        "R10@5": recall_at(5),
         "MAP": sum_by_context(precision_at_positive_N) / positives_C,
         "MRR": sum_by_context(is_first_positive_N / rank_N),
         "P@1": labels_N[first_line_C],

@@ -44,11 +44,8 @@ def by_corpus(rows: list[dict], metrics: Sequence[str]) -> tuple[list[str], list
 
     def rank(label):
         own_rows = rows_by_label[label]
-        is_without_seed = "seed" not in own_rows[0]
         mean = _mean_of_all(own_rows, metrics[0])
-        if mean is None:
-            return is_without_seed, True, 0.0
-        return is_without_seed, False, cost(metrics[0], mean)
+        return "seed" not in own_rows[0], mean is None, cost(metrics[0], mean or 0.0)
 
     lines = []
     for label in sorted(rows_by_label, key=rank):
@@ -74,14 +71,12 @@ def _differing_settings(rows):
     """The settings in which rows of one recipe, corpus and split differ: `(recipe, field)`."""
     values = collections.defaultdict(set)
     for row in rows:
-        place = row["recipe"], row["corpus"], row["split"]
         for field, value in row.get("settings", {}).items():
-            values[place, field].add(str(value))
+            values[row["recipe"], field, row["corpus"], row["split"]].add(str(value))
 
     differing = set()
-    for (place, field), texts in values.items():
+    for (recipe, field, *_), texts in values.items():
         if len(texts) > 1 and field != "seed":
-            recipe, _, _ = place
             differing.add((recipe, field))
     return differing
 
@@ -121,9 +116,7 @@ def _cell(scores, metrics):
         values = [metric_values[metric] for metric_values in scores if metric in metric_values]
         texts.append(_mean_and_deviation(values, metric, _percent) if values else "")
     first, *others = texts
-    if any(others):
-        return f"{first} ({', '.join(others)})"
-    return first
+    return f"{first} ({', '.join(others)})" if any(others) else first
 
 
 def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
@@ -134,8 +127,7 @@ def by_metric(scores: list[dict], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         values = [metric_values.get(metric) for metric_values in scores]
-        is_known = None not in values
-        cells.append(_mean_and_deviation(values, metric, _decimals) if is_known else "")
+        cells.append("" if None in values else _mean_and_deviation(values, metric, _decimals))
     return cells
 
 
@@ -189,9 +181,7 @@ def number(value: float, digits: int = 3) -> str:
     ('.500', '34.28')
     """
     text = f"{value:,.{digits}f}"
-    if digits == 3:
-        return text.removeprefix("0")
-    return text
+    return text.removeprefix("0") if digits == 3 else text
 
 
 # === Markdown ===
@@ -208,5 +198,4 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _markdown_row(cells):
-    texts = [f" {cell} |" if cell else " |" for cell in cells]
-    return "|" + "".join(texts)
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)

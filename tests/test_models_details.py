@@ -26,7 +26,7 @@ from colloquy.models.dam import DAM, DAMConfig
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.dialog.domain import Domain, Entity
-from colloquy.tasks.generation.scoring import word_loss
+from colloquy.tasks.generation.loss import word_loss
 from colloquy.tasks.reading_comprehension import prepare as prepare_reading
 from colloquy.tasks.reading_comprehension.data import load_dataset
 from colloquy.tasks.reading_comprehension.losses import span_loss

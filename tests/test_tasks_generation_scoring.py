@@ -19,7 +19,8 @@ from colloquy.models.decoding import Decoding
 from colloquy.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.data import SourceConfig
-from colloquy.tasks.generation.scoring import likelihood, nll_model, word_nll
+from colloquy.tasks.generation.loss import word_nll
+from colloquy.tasks.generation.scoring import negative_log_likelihood, nll_scorer
 from colloquy.tasks.generation.search import reply, words_of
 from colloquy.tasks.generation.training import Training
 
@@ -57,32 +58,34 @@ def test_the_likelihood_of_a_pair_is_the_same_in_any_batch(
     generation_dataset, generation_model, monkeypatch
 ):
     split = generation_dataset.splits["dev"]
-    nll = likelihood(generation_model, split)
-    np.testing.assert_allclose(likelihood(generation_model, split, batch_size=5), nll, rtol=1e-4)
+    nll = negative_log_likelihood(generation_model, split)
+    np.testing.assert_allclose(
+        negative_log_likelihood(generation_model, split, batch_size=5), nll, rtol=1e-4
+    )
     for row in (0, 11, 20):
         inputs, target = split.collate([row])
         logits = to_numpy(generation_model(inputs))[0]
         by_word = [nll_in_loops(word, x) for word, x in zip(target[0], logits, strict=True)]
         assert nll[row] == pytest.approx(sum(by_word), rel=1e-4)
     monkeypatch.setattr("colloquy.tasks.generation.scoring.WORDS_AT_ONCE", 11)
-    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
+    np.testing.assert_allclose(negative_log_likelihood(generation_model, split), nll, rtol=1e-5)
     # Training cuts pairs, the likelihood does not.
     monkeypatch.setattr("colloquy.tasks.generation.data.MAX_SOURCE", 3)
     monkeypatch.setattr("colloquy.tasks.generation.data.MAX_TARGET", 2)
     inputs, target = generation.collate(split, generation_model.config, [1], 1)
     assert inputs["source"].shape == (1, 3) and target.shape == (1, 2)
-    np.testing.assert_allclose(likelihood(generation_model, split), nll, rtol=1e-5)
+    np.testing.assert_allclose(negative_log_likelihood(generation_model, split), nll, rtol=1e-5)
 
 
 def test_validation_is_by_perplexity_and_compiles_once(generation_dataset, generation_model):
     split = generation_dataset.splits["dev"]
-    nll = likelihood(generation_model, split)
+    nll = negative_log_likelihood(generation_model, split)
     perplexity = np.exp(nll.sum() / split.target.lengths.sum())
     for _ in range(2):
         metrics, score = generation.validate(generation_model, split)
         assert metrics == {"perplexity": pytest.approx(perplexity, rel=1e-5)}
         assert score == pytest.approx(1 / metrics["perplexity"])
-    assert nll_model(generation_model).predict_function.experimental_get_tracing_count() == 1
+    assert nll_scorer(generation_model).predict_function.experimental_get_tracing_count() == 1
 
 
 @pytest.mark.parametrize("rate", (1.0, 5.0))
@@ -152,7 +155,7 @@ def test_measure_compares_replies_with_targets(generation_dataset, reverse):
     assert replies == replies_to(model, dev.source, generation_dataset.vocabulary, decoding)
     assert len(set(replies)) > 2
 
-    nll, words = likelihood(model, dev), dev.target.lengths
+    nll, words = negative_log_likelihood(model, dev), dev.target.lengths
     unseen = np.arange(2, PAIRS, 3)
     for metrics, rows in (
         (record["metrics"], np.arange(PAIRS)),
@@ -191,7 +194,7 @@ def test_replies_are_compared_with_all_references_of_their_source(
     groups = [split.target_texts[:3], split.target_texts[3:5], split.target_texts[5:]]
     expected = generation_metrics(replies, groups)
     words = int(split.target.lengths.sum())
-    perplexity = np.exp(likelihood(model, split).sum() / words)
+    perplexity = np.exp(negative_log_likelihood(model, split).sum() / words)
     assert record["metrics"] == {"perplexity": pytest.approx(perplexity, rel=1e-4), **expected}
     assert record["counts"] == {"pairs": 6, "sources": 3, "words": words}
     assert record["parts"] == {}

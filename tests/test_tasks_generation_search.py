@@ -15,7 +15,7 @@ from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.decoding_settings import parse_decoding
-from colloquy.tasks.generation.mmi import load_reverse, rerank
+from colloquy.tasks.generation.replies import load_reverse, rerank
 from colloquy.tasks.generation.search import reply, words_of
 
 generation = TASKS["generation"]

@@ -7,7 +7,7 @@ from helpers import ROOT, refusal, script_refusal
 
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
-from colloquy.tasks.selection.release_conf import KEYS, read_release_conf
+from colloquy.tasks.selection.release_conf import NOTES, SETTINGS, read_release_conf
 
 # As in the release's main.py, for Ubuntu V1.
 CONF = {
@@ -62,9 +62,10 @@ def test_each_key_becomes_a_setting_or_a_line(tmp_path):
 
 def test_the_page_of_the_release_names_every_key():
     page = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
-    for name, key in KEYS.items():
+    for name in (*SETTINGS, *NOTES):
         [row] = re.findall(rf"(?m)^\| [^|]*`{name}`.*$", page)
-        assert key.setting is None or f"`{key.setting}`" in row or f"`--{key.setting}`" in row
+        setting = SETTINGS.get(name)
+        assert setting is None or f"`{setting}`" in row or f"`--{setting}`" in row
 
 
 def test_another_conf_is_refused(tmp_path):

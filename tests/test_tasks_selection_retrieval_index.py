@@ -30,8 +30,7 @@ from colloquy.tasks.selection.retrieval.index import (
     search_bm25,
     word_similarity,
 )
-from colloquy.tasks.selection.retrieval.responses import without_duplicates
-from colloquy.tasks.selection.retrieval.written import as_written
+from colloquy.tasks.selection.retrieval.responses import as_written, without_duplicates
 
 TOPICS = {
     "tea": ["I like tea.", "Tea is hot!", "Drink the tea slowly."],

@@ -19,7 +19,7 @@ from colloquy.tasks.selection.baselines import baseline_scores
 from colloquy.tasks.selection.batches import draw_negatives, training_batches
 from colloquy.tasks.selection.data import load_dataset
 from colloquy.tasks.selection.echoes import echo_rows
-from colloquy.tasks.selection.groups import metrics_by_group
+from colloquy.tasks.selection.groups import groups_of_contexts
 from colloquy.tasks.selection.lexical import document_weights, equal_stems
 from colloquy.tasks.selection.ranking_batches import ranking_batches
 from colloquy.tasks.selection.scoring import (
@@ -310,13 +310,13 @@ def test_groups_of_contexts_are_scored_by_themselves(grouped, name, expected):
     scores = np.zeros(15, "float32")
     scores[[0, 7, 9, 12]] = 1.0  # contexts 1, 4 and 5 are ranked right, 3 is not
     rows = []
-    for row in metrics_by_group(grouped, scores, name):
+    for row in groups_of_contexts(grouped, scores, name):
         rows.append((row.name, row.examples, row.metrics["R10@1"]))
     assert rows == expected
-    equal = metrics_by_group(grouped, np.zeros(15, "float32"), name, ties="release")
+    equal = groups_of_contexts(grouped, np.zeros(15, "float32"), name, ties="release")
     assert any(row.metrics["R10@1"] > 0 for row in equal)  # of equal scores the first counts
     grouped.label[:] = 0  # no group has both labels
-    assert metrics_by_group(grouped, scores, name) == []
+    assert groups_of_contexts(grouped, scores, name) == []
 
 
 def test_scores_that_are_no_numbers_are_refused(grouped, monkeypatch):

@@ -36,8 +36,9 @@ def main():
     if FLAGS.corpus == ["chitchat"] and not sources:
         sources = [None]
     if not sources or len(FLAGS.corpus) != len(sources):
-        received = f"{len(FLAGS.corpus)} and {len(sources)}"
-        raise UserError(f"each --source needs its --corpus. Received: {received}")
+        raise UserError(
+            f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(sources)}"
+        )
     runtime.import_keras()
 
     from colloquy.engine.run import Run

@@ -17,7 +17,7 @@ ROOMS = ("base", "data", "engine", "layers", "metrics", "models", "serving", "ta
 CHECKED = ("base", "data", "engine", "commands")
 
 
-def link_rooms() -> None:
+def link_rooms():
     """Makes the folder of links."""
     LINKS.mkdir(parents=True, exist_ok=True)
     targets = [ROOT / room for room in ROOMS]
@@ -28,7 +28,7 @@ def link_rooms() -> None:
             link.symlink_to(target)
 
 
-def main() -> None:
+def main():
     link_rooms()
     modules = ("-m", "colloquy", "-m", "colloquy.recipes")
     packages = [f"--package=colloquy.{room}" for room in CHECKED]

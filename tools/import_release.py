@@ -87,12 +87,13 @@ def describe_dataset(selection, conf, dam_config, data):
     from colloquy.engine.settings import check_fields
 
     if not data:
-        metadata = {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}
-        return metadata, None
+        return {"path": None, "name": "release", "eos_id": conf.end_of_turn, "unk_id": None}, None
     dataset = selection.load_dataset(data)
     if dataset.eos_id != conf.end_of_turn:
-        expected = f"expected the checkpoint's id of _EOS_, {conf.end_of_turn}"
-        raise UserError(f"{dataset.path}: {expected}. Received: {dataset.eos_id}")
+        raise UserError(
+            f"{dataset.path}: expected the checkpoint's id of _EOS_, {conf.end_of_turn}. "
+            f"Received: {dataset.eos_id}"
+        )
     check_fields(dam_config, selection.required_fields(dataset), dataset.path)
     return dataset.metadata(), dataset.vocabulary
 

@@ -5,14 +5,7 @@ import collections
 from colloquy.metrics import dialog, generation, ranking, reading_comprehension
 from colloquy.metrics.published import published_beside
 from colloquy.metrics.tables import by_corpus, by_metric, cost, markdown, mean_over_corpora
-from colloquy.tools.score_rows import (
-    is_baseline,
-    is_measured,
-    is_published,
-    name_of,
-    name_published,
-    select,
-)
+from colloquy.tools.score_rows import name_of, name_published, select
 
 COLUMNS = {
     "selection": ranking.METRICS[:-1],  # P@1 is R10@1 where each context has one positive response
@@ -40,31 +33,31 @@ def score_table(*recipes, corpus="*", split="dev", epochs=None):
             budgets.
     """
     rows = select([*recipes, "baseline: *", "upper bound: *"], corpus, split)
-    measured = [row for row in rows if is_measured(row) and _has_budget(row, epochs)]
+    measured = [row for row in rows if "seed" in row and _has_budget(row, epochs)]
     places = {_place(row) for row in measured}
-    baselines = [row for row in rows if is_baseline(row) and _place(row) in places]
-    published = [row for row in rows if is_published(row)]
-    shown = measured + baselines + published
+    references = []
+    for row in rows:
+        is_baseline = "seed" not in row and _place(row) in places
+        if is_baseline or "source" in row:
+            references.append(row)
+    shown = measured + references
     if not shown:
         raise ValueError("no score matches")
 
     task = shown[0]["task"]
-    if corpus != "*" and not published:
-        published = name_published(published_beside(task, corpus))
+    if corpus != "*" and not any("source" in row for row in references):
+        references += name_published(published_beside(task, corpus))
     if task == "dialog":
         # Means over fewer bAbI tasks do not compare.
-        measured = _with_all_places(measured, places)
-        return _dialog_table(measured, baselines + published)
-    return _metric_table(measured, baselines + published, task)
+        return _dialog_table(_with_all_places(measured, places), references)
+    return _metric_table(measured, references, task)
 
 
 def _has_budget(row, epochs):
     """Whether the score is the best within a number of epochs; `None`: of the whole training."""
     if epochs is None:
         return "budget" not in row
-    if "budget" in row:
-        return row["budget"] == float(epochs)
-    return round(row["epochs"], 1) == float(epochs)
+    return row.get("budget", round(row["epochs"], 1)) == float(epochs)
 
 
 def _place(row):
@@ -138,8 +131,7 @@ def _epochs(rows):
 
 
 def _seeds(rows):
-    seeds = sorted({row["seed"] for row in rows})
-    return ", ".join(str(seed) for seed in seeds)
+    return ", ".join(str(seed) for seed in sorted({row["seed"] for row in rows}))
 
 
 def _stale_commits(rows):

@@ -32,19 +32,19 @@ class Series(NamedTuple):
     """A model's scores, in per cent."""
 
     label: str
-    points: dict[str, Point]
-    """By the names below the horizontal axis."""
+    points: dict
+    """`{name: Point}`, by the names below the horizontal axis."""
     color: str
     is_published: bool = False
 
 
 class Panel(NamedTuple):
     title: str
-    names: list[str]
+    names: list
     """Names below the horizontal axis, from left to right."""
-    scores: tuple[int, int]
+    scores: tuple
     """Lowest and highest score of the vertical axis, in per cent."""
-    series: list[Series]
+    series: list
 
 
 # === What is drawn ===
@@ -53,7 +53,7 @@ BABI_TASKS = ["T1", "T1-OOV", "T2", "T2-OOV", "T3", "T3-OOV", "T4", "T4-OOV", "T
 BABI_COLUMNS = [*BABI_TASKS, "mean"]
 
 
-def plots() -> dict[str, list[Panel]]:
+def plots():
     """Returns the panels of each picture by the picture's name."""
     without_features = [
         babi_series("supervised embeddings (LTR-SEM)", "babi-embeddings", "C0"),
@@ -101,7 +101,7 @@ def summarize(rows):
 # === How it is drawn ===
 
 
-def draw(panels: list[Panel]) -> Figure:
+def draw(panels):
     """Draws panels, one below the other."""
     figure = Figure((7, 4.2 * len(panels)), layout="constrained")
     for axes, panel in zip(figure.subplots(len(panels)), panels, strict=True):

@@ -11,6 +11,7 @@ seed, commit and versions, and history.jsonl the scores at each validation.
 With --pairs, a model of selection also gets the conversations from which it may answer.
 """
 
+import copy
 import gzip
 import pathlib
 import shutil
@@ -52,8 +53,7 @@ def main():
 
         # The scores are those of the published files.
         published = Run.open(directory)
-        data = run.dataset["path"]
-        [evaluation] = open_evaluations(TASKS, published, data, precision="float32")
+        [evaluation] = open_evaluations(TASKS, published, run.dataset["path"], precision="float32")
         scores = evaluation.score("dev")
         (directory / CARD).write_text(card(published, about, scores), encoding="utf-8")
         # Last, since it writes the checksums of the files.
@@ -73,25 +73,17 @@ def copy_files(run, directory):
 
 def portable_record(run):
     """Returns the record of a run without the paths of this machine, with `--decode` if given."""
-    record = {
-        **_portable_training(run.record),
-        "dataset": {**run.dataset, "path": None},
-        "config": run.config.to_json(),
-    }
-    for trainings in ("before", "resumed"):
-        if trainings in record:
-            record[trainings] = [_portable_training(row) for row in record[trainings]]
+    from colloquy.engine.provenance import portable
+
+    record = copy.deepcopy(run.record)
+    record["dataset"]["path"] = None
+    record["config"] = run.config.to_json()
+    for training in (record, *record.get("before", []), *record.get("resumed", [])):
+        if training.get("command"):
+            training["command"] = portable(training["command"])
     if FLAGS.decode:
         record["decode"] = FLAGS.decode
     return record
-
-
-def _portable_training(training):
-    from colloquy.engine.provenance import portable
-
-    if not training.get("command"):
-        return training
-    return {**training, "command": portable(training["command"])}
 
 
 def halve(source, target):

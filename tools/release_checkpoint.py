@@ -27,13 +27,14 @@ PARTS = {
 """The variables of an attentive module: our name, and the release's."""
 LONGEST = 1_000
 """Most turns, and most words of a turn. A model of larger sizes would fill the memory."""
+Length = Annotated[int, Field(ge=1, le=LONGEST)]
 
 
 class ReleaseConf(Config, extra="ignore"):
     """The entries of the release's conf that are not visible in its variables."""
 
-    max_turn_num: Annotated[int, Field(ge=1, le=LONGEST)]
-    max_turn_len: Annotated[int, Field(ge=1, le=LONGEST)]
+    max_turn_num: Length
+    max_turn_len: Length
     end_of_turn: Annotated[int, Field(ge=1, alias="_EOS_")]
     learning_rate: Annotated[float, Field(gt=0)]
     batch_size: Positive
@@ -67,8 +68,7 @@ def model_config(tensors, conf):
     _require(tensors, EMBEDDING, axes=2)
     for name in FILTERS:
         _require(tensors, name, axes=5)
-    stacks = {name.split("/")[0] for name in tensors if name.startswith("self_stack_")}
-    levels = len(stacks)
+    levels = len({name.split("/")[0] for name in tensors if name.startswith("self_stack_")})
     variant = _find_variant(tensors, levels)
     rows, dimension = tensors[EMBEDDING].shape
     return DAMConfig(
@@ -97,8 +97,7 @@ def _find_variant(tensors, levels):
         return "self"
     # A matrix of matches is an input channel of the first filter. The full model has two for each
     # level: of self-attention and of cross-attention.
-    channels = tensors[FILTERS[0]].shape[3]
-    return "full" if channels == 2 * (levels + 1) else "cross"
+    return "full" if tensors[FILTERS[0]].shape[3] == 2 * (levels + 1) else "cross"
 
 
 def release_names(config):

@@ -36,22 +36,7 @@ def select_own(recipe, corpus="*", split="dev"):
 
 def name_published(rows):
     """Returns published rows with a name in place of a recipe."""
-    named_rows = []
-    for row in rows:
-        named_rows.append({**row, "recipe": f"published: {row['model']} ({row['split']})"})
-    return named_rows
-
-
-def is_measured(row):
-    return "seed" in row
-
-
-def is_published(row):
-    return "source" in row
-
-
-def is_baseline(row):
-    return not is_measured(row) and not is_published(row)
+    return [{**row, "recipe": f"published: {row['model']} ({row['split']})"} for row in rows]
 
 
 def name_of(row):

@@ -75,8 +75,7 @@ def load_dataset(path):
     pairs = pickles.load(path / PAIRS)
     splits = {}
     with prepared.checked(path / PAIRS):
-        others = sorted(set(pairs) - set(SPLITS))
-        for name in (*SPLITS, *others):
+        for name in (*SPLITS, *sorted(set(pairs) - set(SPLITS))):
             splits[name] = _make_split(pairs[name], vocabulary)
     return GenerationDataset(path, metadata["name"], splits, vocabulary, source_config)
 

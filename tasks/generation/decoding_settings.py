@@ -37,8 +37,7 @@ def parse_decoding(text, name="--decode"):
     Raises:
         UserError: It is anything else. The message calls it `name`.
     """
-    parts = [part.strip() for part in (text or "").split(",")]
-    assignments = [part for part in parts if part]
+    assignments = [part.strip() for part in (text or "").split(",") if part.strip()]
     return make_config(Decoding, parse_assignments(assignments, name), f"{name}: ")
 
 

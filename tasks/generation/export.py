@@ -28,7 +28,6 @@ class GenerationText:
         self.split = GraphTokenizer(source_config.tokenizer, source_config.lower)
         self.ids_of_words = WordIds(vocabulary)
         self.tables = [self.ids_of_words.table, *self.split.tables]
-        self.join = self.split.detokenize
         # The text of each id, from 0 on. Padding and `_EOS_` have none.
         texts = ["", *vocabulary.words]
         texts[EOS_ID] = ""
@@ -61,7 +60,7 @@ class GenerationText:
 
     def replies(self, ids_BKL):
         """The texts of replies, string `(B, K)`."""
-        return self.join(tf.gather(self.texts, ids_BKL))
+        return self.split.detokenize(tf.gather(self.texts, ids_BKL))
 
 
 def _join_last_turns(ids_BTW, has_words_BT, count):

@@ -12,15 +12,15 @@ from colloquy.engine.scoring import Measured
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.generation import (
     ADDED,
+    baselines_of,
     bleu_by_reply,
     generation_metrics,
     perplexity,
     perplexity_of_sums,
 )
-from colloquy.tasks.generation.baselines import baselines_for
 from colloquy.tasks.generation.decoding_settings import decoding_of, decoding_text, parse_decoding
 from colloquy.tasks.generation.replies import rows_by_source, search_replies
-from colloquy.tasks.generation.scoring import likelihood
+from colloquy.tasks.generation.scoring import negative_log_likelihood
 
 
 def measure(scoring):
@@ -32,7 +32,7 @@ def measure(scoring):
     model = scoring.model
     pairs = scoring.examples.in_direction_of(model.config)
     replies = search_replies(scoring, pairs, parse_decoding(scoring.options.decode))
-    nll = likelihood(model, pairs, length_multiple=scoring.length_multiple)
+    nll = negative_log_likelihood(model, pairs, length_multiple=scoring.length_multiple)
     if pairs.has_several_references:
         examples = rows_by_source(pairs)
     else:
@@ -43,18 +43,23 @@ def measure(scoring):
             "perplexity": perplexity_of(pairs, nll),
             **_reply_metrics(pairs, replies, examples),
         },
-        "parts": {
-            **_measure_unseen(pairs, nll, replies),
-            **_measure_chat(scoring, pairs, examples),
+        "parts": _measure_unseen(pairs, nll, replies),
+        "counts": {
+            "pairs": len(pairs),
+            "sources": len(replies),
+            "words": int(pairs.target.lengths.sum()),
         },
-        "counts": _count(pairs, replies),
         "unit": scoring.dataset.source_config.tokenizer,
     }
+    if not pairs.has_several_references:
+        record["counts"]["unseen"] = int(np.sum(~pairs.seen))
     search = _describe_search(scoring.options)
     if search:
         record["search"] = search
+    else:
+        record["parts"].update(_measure_chat(scoring, pairs, examples))
     if scoring.baselines:
-        record["baselines"] = baselines_for(scoring.dataset, pairs, model.config)
+        record["baselines"] = _score_baselines(scoring, pairs)
     return Measured(
         record,
         by_example=functools.partial(_metrics_by_example, pairs, nll, replies, examples),
@@ -119,26 +124,13 @@ def _measure_unseen(pairs, nll, replies):
 
 
 def _measure_chat(scoring, pairs, examples):
-    """Scores the search of the run's chat beside greedy search, if it is another one."""
-    if _describe_search(scoring.options):
-        return {}
+    """Scores the search of the run's chat, if it is not greedy."""
     decoding = decoding_of(scoring.run)
     text = decoding_text(decoding)
     if not text:
         return {}
     replies = search_replies(scoring, pairs, decoding)
     return {f"as its chat searches: {text}": _reply_metrics(pairs, replies, examples)}
-
-
-def _count(pairs, replies):
-    counts = {
-        "pairs": len(pairs),
-        "sources": len(replies),
-        "words": int(pairs.target.lengths.sum()),
-    }
-    if not pairs.has_several_references:
-        counts["unseen"] = int(np.sum(~pairs.seen))
-    return counts
 
 
 def _describe_search(options):
@@ -150,6 +142,20 @@ def _describe_search(options):
     if options.reverse_run:
         parts.append(f"reranked by {options.reverse_weight:g}")
     return ", ".join(parts)
+
+
+def _score_baselines(scoring, pairs):
+    """Scores of the baselines, which know the targets of train if the dataset has them."""
+    train_targets = []
+    splits = scoring.dataset.splits
+    if "train" in splits:
+        train_targets = splits["train"].in_direction_of(scoring.model.config).target_texts
+    return baselines_of(
+        train_targets,
+        pairs.source_texts,
+        pairs.target_texts,
+        several=pairs.has_several_references,
+    )
 
 
 # === Beside the record ===
@@ -164,9 +170,7 @@ def _metrics_by_example(pairs, nll, replies, examples):
     nll_and_words = np.stack([nll, pairs.target.lengths], axis=1, dtype=np.float64)
     perplexity_terms = np.array([nll_and_words[rows].sum(axis=0) for rows in examples])
     # A user's own metric takes replies and their references: here those of one example.
-    single_examples = []
-    for text, references_of_text in zip(texts, references, strict=True):
-        single_examples.append(([text], [references_of_text]))
+    single_examples = [([text], [own]) for text, own in zip(texts, references, strict=True)]
     return {
         "perplexity": Additive(perplexity_terms, perplexity_of_sums),
         **bleu_by_reply(texts, references),

@@ -31,15 +31,18 @@ class Reply(Config):
 
 
 class GenerationPredictor(Predictor):
-    """Writes replies with the model of a run. Sampled replies to equal instances differ."""
+    """Writes replies with the model of a run. Sampled replies to equal instances differ.
+
+    `engine.predictor.Predictor` describes the public methods.
+    """
 
     class Instance(Config):
         """A conversation."""
 
         turns: Annotated[list[str], Field(min_length=1)]
         """The conversation, the oldest turn first; the model reads the last ones. The last turn is
-        the user's, and every second one before it the bot's: a reply that the bot has given is not
-        given again while the search has another."""
+        the user's, the one before it the bot's, and so on. The bot repeats none of its replies if
+        the search finds another."""
         decode: Annotated[str, Field(max_length=200)] = ""
         """Search for replies, as `beam=5,length_penalty=1`, or `beam=1`: greedy search; empty: the
         run's own."""
@@ -54,9 +57,9 @@ class GenerationPredictor(Predictor):
         best: list[Reply]
         """`decoding.beam` replies, the best first."""
         good: bool = True
-        """False if the model knows no word of the last turn; otherwise left out."""
+        """False if the model knows no word of the last turn. A good reply leaves it out."""
         reason: str = ""
-        """Why the reply is not good; otherwise left out."""
+        """Why the reply is not good. A good reply leaves it out."""
 
     def __init__(self, run):
         self.vocabulary = run.vocabulary
@@ -69,29 +72,7 @@ class GenerationPredictor(Predictor):
         self.has_helpline = True
         self.search = RequestSearch(self.model)
 
-    def for_scored_examples(self):
-        predictor = copy.copy(self)
-        predictor.source_config = self.source_config.replace(tokenizer="space", lower=False)
-        predictor.has_helpline = False  # evaluate.py scores what the model itself replies
-        return predictor
-
-    def configure(self, options):
-        if options.reverse_run:
-            raise UserError("reverse_run is for evaluate.py, which compares its replies")
-        if options.decode:
-            self.decoding = parse_decoding(options.decode)
-
-    def check(self, instance):
-        if not any(self.source_config.words(turn) for turn in instance.turns):
-            raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
-        decoding = parse_decoding(instance.decode, "decode")
-        if decoding.beam not in BEAMS:
-            beams = ", ".join(str(beam) for beam in BEAMS)
-            raise UserError(f"decode: beam may be {beams}. Received: {decoding.beam}")
-        if decoding.max_length > LONGEST:
-            raise UserError(
-                f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}"
-            )
+    # === Answers ===
 
     def answer(self, instances):
         requests = [self._request(instance) for instance in instances]
@@ -100,11 +81,75 @@ class GenerationPredictor(Predictor):
             answers.append(self._answer(request, ids, scores))
         return answers
 
+    def answer_with_attention(self, instance, details):
+        request = self._request(instance)
+        [(ids, scores)] = self.search.find([request])
+        best_ids = ids[0]
+        weights = attention(self.model, request.encoded.source, best_ids)
+        maps = []
+        if weights:  # a model without attention has none
+            words = words_of(best_ids, self.vocabulary)
+            if len(words) < len(weights):
+                words.append("_EOS_")  # the reply ended within its longest length
+            maps.append(attention_map("source", words, request.encoded.words, weights))
+        return self._answer(request, ids, scores), maps
+
+    def _request(self, instance):
+        encoded = encode_turns(instance.turns, self.source_config, self.vocabulary)
+        return Request(encoded, self._decoding(instance), instance.seed)
+
+    def _decoding(self, instance):
+        return parse_decoding(instance.decode, "decode") if instance.decode else self.decoding
+
+    def _answer(self, request, ids, scores):
+        """The answer with the replies found: their ids, `(K, L)`, and scores, `(K,)`."""
+        best = []
+        for reply_ids, score in zip(ids, scores.tolist(), strict=True):
+            text = self.source_config.join(words_of(reply_ids, self.vocabulary))
+            best.append(Reply(text=text, score=score))
+        verdict = {}
+        if request.encoded.is_unknown:
+            verdict = {"good": False, "reason": NO_KNOWN_WORD}
+        return self.Answer(response=best[0].text, best=best, **verdict)
+
+    # === evaluate.py and predict.py ===
+
+    def configure(self, options):
+        if options.reverse_run:
+            raise UserError("reverse_run is for evaluate.py, which compares its replies")
+        if options.decode:
+            self.decoding = parse_decoding(options.decode)
+
+    def for_scored_examples(self):
+        # The texts of scored examples are words with spaces between them.
+        predictor = copy.copy(self)
+        predictor.source_config = self.source_config.replace(tokenizer="space", lower=False)
+        predictor.has_helpline = False  # evaluate.py scores what the model itself replies
+        return predictor
+
+    def show(self, instance):
+        [answer] = self.answer([instance])
+        source = self.vocabulary.in_brackets(self._request(instance).encoded.words)
+        replies = [(reply.score, reply.text) for reply in answer.best]
+        return [("source", source)], replies
+
+    # === Servers ===
+
+    def check(self, instance):
+        if not any(self.source_config.words(turn) for turn in instance.turns):
+            raise UserError(f"turns: expected a turn with words. Received: {instance.turns!s:.60}")
+        decoding = parse_decoding(instance.decode, "decode")
+        if decoding.beam not in BEAMS:
+            beams = ", ".join(map(str, BEAMS))
+            raise UserError(f"decode: beam may be {beams}. Received: {decoding.beam}")
+        if decoding.max_length > LONGEST:
+            raise UserError(
+                f"decode: max_length may be {LONGEST} at most. Received: {decoding.max_length}"
+            )
+
     def helpline_answer(self, instance):
-        if not self.has_helpline:
-            return None
         text = helpline_of_turns(instance.turns)
-        if text is None:
+        if text is None or not self.has_helpline:
             return None
         return self.Answer(response=text, best=[Reply(text=text, score=0.0)])
 
@@ -115,21 +160,7 @@ class GenerationPredictor(Predictor):
             return 2 * decoding.beam
         return decoding.beam
 
-    def count_tokens(self, text):
-        return len(self.source_config.words(text))
-
-    def show(self, instance):
-        [answer] = self.answer([instance])
-        source = self.vocabulary.in_brackets(self._request(instance).encoded.words)
-        replies = [(reply.score, reply.text) for reply in answer.best]
-        return [("source", source)], replies
-
-    def answer_with_attention(self, instance, details):
-        request = self._request(instance)
-        [(ids, scores)] = self.search.find([request])
-        weights = attention(self.model, request.encoded.source, ids[0])
-        answer = self._answer(request, ids, scores)
-        return answer, self._maps(request.encoded.words, ids[0], weights)
+    # === Chats and chat completions ===
 
     def conversation(self, said, decode=""):
         return {"turns": [text for _, text in said], "decode": decode}
@@ -137,30 +168,5 @@ class GenerationPredictor(Predictor):
     def reply(self, answer):
         return answer["response"]
 
-    def _request(self, instance):
-        encoded = encode_turns(instance.turns, self.source_config, self.vocabulary)
-        return Request(encoded, self._decoding(instance), instance.seed)
-
-    def _decoding(self, instance):
-        if not instance.decode:
-            return self.decoding
-        return parse_decoding(instance.decode, "decode")
-
-    def _answer(self, request, ids, scores):
-        """The answer with the replies found: their ids, `(K, L)`, and scores, `(K,)`."""
-        best = []
-        for reply_ids, score in zip(ids, scores.tolist(), strict=True):
-            text = self.source_config.join(words_of(reply_ids, self.vocabulary))
-            best.append(Reply(text=text, score=score))
-        if request.encoded.is_unknown:
-            return self.Answer(response=best[0].text, best=best, good=False, reason=NO_KNOWN_WORD)
-        return self.Answer(response=best[0].text, best=best)
-
-    def _maps(self, source_words, ids, weights):
-        """The map of attention over the source, if the model has attention."""
-        if not weights:
-            return []
-        rows = words_of(ids, self.vocabulary)
-        if len(rows) < len(weights):
-            rows.append("_EOS_")  # the reply ended within its longest length
-        return [attention_map("source", rows, source_words, weights)]
+    def count_tokens(self, text):
+        return len(self.source_config.words(text))

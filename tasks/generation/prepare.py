@@ -71,7 +71,10 @@ def prepare(corpus, source, out, settings):
     known_words = None
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "generation")
-        source_config = _known_source_config(known_words)
+        # A run has it as `text`, a dataset among its `settings`.
+        metadata = known_words.metadata
+        fields = metadata.get("text", metadata.get("settings"))
+        source_config = read_source_config(fields, known_words.path)
     else:
         source_config = SourceConfig(
             tokenizer=settings.tokenizer or reader.TOKENIZER,
@@ -90,11 +93,14 @@ def prepare(corpus, source, out, settings):
     splits = {}
     for name, split in read_splits(reader, source, report).items():
         splits[name] = _make_pairs(split.conversations, source_config)
-    reason = "pairs with a turn without words"
-    splits = _leave_out(splits, reason, report, lambda words: not words)
+    splits = _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
     if settings.max_words:
-        reason = f"pairs with a turn of over {settings.max_words} words (--max_words)"
-        splits = _leave_out(splits, reason, report, lambda words: len(words) > settings.max_words)
+        splits = _leave_out(
+            splits,
+            f"pairs with a turn of over {settings.max_words} words (--max_words)",
+            report,
+            lambda words: len(words) > settings.max_words,
+        )
 
     # Vocabulary.
     if known_words:
@@ -103,8 +109,12 @@ def prepare(corpus, source, out, settings):
         settings, vocabulary = _choose_vocabulary(splits["train"], settings)
     if settings.drop_unknown:
         known = set(vocabulary.words)
-        reason = "pairs with an unknown word (--drop_unknown)"
-        splits = _leave_out(splits, reason, report, lambda words: not known.issuperset(words))
+        splits = _leave_out(
+            splits,
+            "pairs with an unknown word (--drop_unknown)",
+            report,
+            lambda words: not known.issuperset(words),
+        )
 
     # Files.
     encoded_splits = _encode_splits(splits, vocabulary, source, report)
@@ -134,21 +144,13 @@ def _show_examples(encoded, vocabulary):
     return choose_examples(len(encoded["source"]), show)
 
 
-def _known_source_config(known_words):
-    """The `SourceConfig` of the dataset or of the run whose vocabulary is taken."""
-    metadata = known_words.metadata
-    # A run has it as `text`, a dataset among its `settings`.
-    fields = metadata.get("text", metadata.get("settings"))
-    return read_source_config(fields, known_words.path)
-
-
 class _Pairs(NamedTuple):
     """The pairs of a split."""
 
-    utterances: list[list[str]]
+    utterances: list
     """The words of each utterance of all conversations."""
-    ranges: list[tuple[int, int]]
-    """The utterances of each pair, see `find_pairs`."""
+    ranges: list
+    """The utterances of each pair, `(start, stop)`, see `find_pairs`."""
 
 
 def _make_pairs(conversations, source_config):
@@ -204,8 +206,7 @@ def _choose_vocabulary(pairs, settings):
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if settings.vocabulary_size:
-        size = len(SPECIALS) + settings.vocabulary_size
-        vocabulary = Vocabulary(vocabulary.words[:size])
+        vocabulary = Vocabulary(vocabulary.words[: len(SPECIALS) + settings.vocabulary_size])
     return settings, vocabulary
 
 
@@ -214,8 +215,9 @@ def _encode_splits(splits, vocabulary, source, report):
     encoded_splits = {}
     for split, pairs in splits.items():
         if not pairs.utterances:
-            expected = f"expected conversations for {split}, see docs/data.md"
-            raise UserError(f"{source}: {expected}. Received: none")
+            raise UserError(
+                f"{source}: expected conversations for {split}, see docs/data.md. Received: none"
+            )
         if not pairs.ranges:
             reasons = ", ".join(report.left_out) or "conversations have one turn"
             raise UserError(f"{source}: no pair of {split} is left. Left out: {reasons}")

@@ -12,11 +12,11 @@ from colloquy.tasks.generation.data import MAX_SOURCE
 class EncodedTurns(NamedTuple):
     """A conversation as a generation model reads it."""
 
-    words: list[str]
+    words: list
     """The words of the source, `_EOS_` after each turn; the last `MAX_SOURCE`."""
-    source: list[int]
+    source: list
     """The ids of `words`."""
-    earlier_replies: list[list[int]]
+    earlier_replies: list
     """The ids of each earlier reply of the bot, with `_EOS_`; the last reply first."""
     is_unknown: bool
     """True if the last turn has words, without punctuation, and the vocabulary lacks all."""

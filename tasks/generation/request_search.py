@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import threading
 from typing import NamedTuple
 
 import keras
@@ -33,11 +32,10 @@ class RequestSearch:
     """
 
     def __init__(self, model):
-        compile_decoder = functools.partial(search.compile_decoder, model)
-        # The compiled search of a `SearchShape`.
-        self.decoder_of_shape = functools.cache(compile_decoder)
+        # Compiles the search of a `SearchShape` once.
+        self.decoder_of_shape = functools.cache(functools.partial(search.compile_decoder, model))
+        # NumPy's generators have a lock of their own.
         self._rng = np.random.default_rng(1)
-        self._rng_lock = threading.Lock()
 
     def find(self, requests):
         """Returns the replies to each request, `(ids, scores)` as `models.decoding.decode` does."""
@@ -73,8 +71,7 @@ class RequestSearch:
     def _noise(self, requests, shape):
         """The random numbers of sampling; those of a request with a seed depend on it alone."""
         noise_shape = (len(requests), shape.num_beams, shape.reply_length)
-        with self._rng_lock:
-            noise = self._rng.random(noise_shape, np.float32)
+        noise = self._rng.random(noise_shape, np.float32)
         for row, request in enumerate(requests):
             if request.seed is not None:
                 rng = np.random.default_rng(request.seed)

@@ -22,9 +22,9 @@ class GenerationSplit:
     begin_id: int
     """The decoder's input before the first word of a target: the id after those of the vocabulary.
     """
-    source_texts: list[str] = ()
+    source_texts: list = ()
     """Words separated by spaces, turns by tabs."""
-    target_texts: list[str] = ()
+    target_texts: list = ()
     seen: np.ndarray | None = None
     """True where the pair is in train too, bool `(pairs,)`."""
     has_several_references: bool = False

@@ -11,8 +11,9 @@ from colloquy.metrics.generation import METRICS
 from colloquy.tasks.generation import data, measuring
 from colloquy.tasks.generation.chat import GenerationChat
 from colloquy.tasks.generation.decoding_settings import Options, decoding_of, parse_decoding
+from colloquy.tasks.generation.loss import word_loss
 from colloquy.tasks.generation.predictor import GenerationPredictor
-from colloquy.tasks.generation.scoring import likelihood, word_loss
+from colloquy.tasks.generation.scoring import negative_log_likelihood
 from colloquy.tasks.generation.training import Training
 
 
@@ -36,8 +37,7 @@ class GenerationTask(task.Task):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.generation.prepare import Settings, prepare
 
-        settings = Settings(tokenizer="words", turns=2)
-        prepare("chitchat", None, directory / "prepared", settings)
+        prepare("chitchat", None, directory / "prepared", Settings(tokenizer="words", turns=2))
 
     def dataset_of(self, run, path=None):
         """Opens a dataset as `engine.task.Task` does.
@@ -102,7 +102,7 @@ class GenerationTask(task.Task):
     def validate(self, model, split, length_multiple=4):
         """Keeps the weights with the highest 1 / perplexity."""
         pairs = split.in_direction_of(model.config)
-        nll = likelihood(model, pairs, length_multiple=length_multiple)
+        nll = negative_log_likelihood(model, pairs, length_multiple=length_multiple)
         perplexity = measuring.perplexity_of(pairs, nll)
         return {"perplexity": perplexity}, 1.0 / perplexity
 

@@ -52,8 +52,10 @@ def read_split(directory, split, num_ids):
         array = map_array(path_of(directory, split, name))
         limit = limits.get(name, 2**31)  # the others are counts
         if len(array) and not 0 <= array.min() <= array.max() < limit:
-            received = f"{array.min()} to {array.max()}"
-            raise UserError(f"{where}.{name}: expected 0 to {limit - 1}. Received: {received}")
+            raise UserError(
+                f"{where}.{name}: expected 0 to {limit - 1}. "
+                f"Received: {array.min()} to {array.max()}"
+            )
         arrays[name] = array
     for name, other in (("context_lines", "context_turns"), ("response_lengths", "label")):
         if len(arrays[name]) != len(arrays[other]):

@@ -7,7 +7,6 @@ Letters: E examples   B batch   N candidates of an example
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,53 +19,42 @@ MAX_REDRAWS = 8
 """Largest number of times that an unsuitable negative is drawn again."""
 
 
-class _Pool(NamedTuple):
-    """Examples that are cut into batches together, so that similar ones share a batch."""
-
-    lines_EN: np.ndarray
-    """The lines of their candidates, without fresh negatives."""
-    seed: int
-
-
 def training_batches(split, config, training, rng):
     """Cuts one epoch into batches of examples of similar size.
+
+    A pool is some examples that are cut into batches together.
 
     Returns:
         A `data.batching.Batches`. A batch is a tuple of int arrays: contexts `(B,)`, then the lines
         and the labels of their candidates, both `(B, N)`.
     """
+    positives = np.flatnonzero(split.label == 1)
     pools = []
     num_batches = []
     for lines_EN in candidate_lists(split, training):
         for examples, seed in random_pools(len(lines_EN), training.batch_size, rng, POOL):
-            pools.append(_Pool(lines_EN[examples], seed))
+            pools.append((lines_EN[examples], seed))
             num_batches.append(math.ceil(len(examples) / training.batch_size))
 
-    def make_batches(number):
-        return _cut_pool(pools[number], split, config, training)
+    def cut_pool(number):
+        lines_EN, seed = pools[number]
+        rng = np.random.default_rng(seed)
+        labels_EN = split.label[lines_EN]
+        if training.negatives == "fresh":
+            count = training.negatives_per_positive
+            negatives = draw_negatives(split, lines_EN[:, 0], positives, count, rng)
+            lines_EN = np.hstack([lines_EN, negatives])
+            # A negative has label 1 in its own context, and 0 in this one.
+            labels_EN = np.hstack([labels_EN, np.zeros_like(negatives, np.int32)])
 
-    return Batches(num_batches, make_batches)
+        contexts_E = split.context_of_line[lines_EN[:, 0]]
+        sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)
+        batches = []
+        for examples in cut_by_size(sizes, training.batch_size, rng):
+            batches.append((contexts_E[examples], lines_EN[examples], labels_EN[examples]))
+        return batches
 
-
-def _cut_pool(pool, split, config, training):
-    """Draws fresh negatives for the examples of a pool, and cuts them into batches."""
-    rng = np.random.default_rng(pool.seed)
-    lines_EN = pool.lines_EN
-    labels_EN = split.label[lines_EN]
-    if training.negatives == "fresh":
-        positives = np.flatnonzero(split.label == 1)
-        count = training.negatives_per_positive
-        negatives = draw_negatives(split, lines_EN[:, 0], positives, count, rng)
-        lines_EN = np.hstack([lines_EN, negatives])
-        # A negative has label 1 in its own context, and 0 in this one.
-        labels_EN = np.hstack([labels_EN, np.zeros_like(negatives, np.int32)])
-
-    contexts_E = split.context_of_line[lines_EN[:, 0]]
-    sizes = split.sizes(contexts_E, lines_EN, config.max_turns, config.max_words)
-    batches = []
-    for examples in cut_by_size(sizes, training.batch_size, rng):
-        batches.append((contexts_E[examples], lines_EN[examples], labels_EN[examples]))
-    return batches
+    return Batches(num_batches, cut_pool)
 
 
 def draw_negatives(split, lines, positives, count, rng):
@@ -100,8 +88,7 @@ def candidate_lists(split, training):
     """
     if training.negatives == "file" and training.loss == "pointwise":
         # Each line is an example: its one candidate is correct or wrong.
-        lines = np.arange(len(split))
-        return [lines[:, None]]
+        return [np.arange(len(split))[:, None]]
 
     positives = np.flatnonzero(split.label == 1)
     if not len(positives):

@@ -90,13 +90,16 @@ def load_dataset(path):
     if (path / VOCABULARY).is_file():
         vocabulary = Vocabulary.load(path / VOCABULARY)
         if metadata.eos_id and vocabulary.eos_id != metadata.eos_id:
-            expected = f"expected _EOS_ to be word {metadata.eos_id}"
-            received = f"Received: word {vocabulary.eos_id}"
-            raise UserError(f"{path / VOCABULARY}: {expected}. {received}")
+            raise UserError(
+                f"{path / VOCABULARY}: expected _EOS_ to be word {metadata.eos_id}. "
+                f"Received: word {vocabulary.eos_id}"
+            )
     vectors = read_embedding(path / VECTORS, vocabulary)
     if metadata.eos_id is None or metadata.eos_id >= len(vectors):
-        expected = f"expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}"
-        raise UserError(f"{path / METADATA}: {expected}. Received: {metadata.eos_id}")
+        raise UserError(
+            f"{path / METADATA}: expected eos_id, an id of _EOS_ from 1 to {len(vectors) - 1}. "
+            f"Received: {metadata.eos_id}"
+        )
     num_ids = len(vectors) + metadata.hashed_words
     splits = {split: read_split(path / ARRAYS, split, num_ids) for split in SPLITS}
     return SelectionDataset(

@@ -24,8 +24,8 @@ def measure_doubt(split, scores):
         The fields of an `engine.records.Doubt`; `None` if one half has no correct response that is
         ranked first.
     """
-    best_right = best_scores(split, scores, split.label == 1)
-    best_wrong = best_scores(split, scores, split.label == 0)
+    best_right = best_scores(split, scores, label=1)
+    best_wrong = best_scores(split, scores, label=0)
     is_ranked = np.isfinite(best_right) & np.isfinite(best_wrong)
     is_right_first = is_ranked & (best_right > best_wrong)
     is_fitted = np.arange(len(best_right)) % 2 == 0  # every second context

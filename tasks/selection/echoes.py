@@ -63,8 +63,8 @@ def echo_rows(split, scores, score_lines):
     Returns:
         A `Group` per name of `ECHOES`, except those without such a context.
     """
-    best_positive = best_scores(split, scores, split.label == 1)
-    best_negative = best_scores(split, scores, split.label == 0)
+    best_positive = best_scores(split, scores, label=1)
+    best_negative = best_scores(split, scores, label=0)
     is_ranked = np.isfinite(best_positive) & np.isfinite(best_negative)
 
     rows = []

@@ -3,6 +3,8 @@
 Letters: B batch   N candidates of a context   T turns   K words
 """
 
+import functools
+
 import tensorflow as tf
 
 from colloquy.data.graph_tokenizer import GraphTokenizer
@@ -49,11 +51,12 @@ def selection_archive(model, vocabulary, text):
     """
     word_ids = WordIds(vocabulary)
     split_words = GraphTokenizer(text.tokenizer, text.lower)
+    encode = functools.partial(_encode, word_ids, split_words)
 
     def rank(turns, candidates):
         candidates = ensure_shape(candidates, "candidates", "BN")
         turns = ensure_shape(turns, "turns", "BT")
-        model_logits = _logits(model, word_ids, split_words, turns, candidates)
+        model_logits = _logits(model, encode, turns, candidates)
         is_candidate = tf.not_equal(candidates, "")
         logits = tf.where(is_candidate, model_logits, NO_LOGIT)
         return {
@@ -67,17 +70,17 @@ def selection_archive(model, vocabulary, text):
     return build_archive("rank", rank, inputs, tracked=[model, *tables])
 
 
-def _logits(model, word_ids, split_words, turns, candidates):
-    """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`."""
+def _logits(model, encode, turns, candidates):
+    """The model's logits, float32 `(B, N)`, for strings `(B, T)` and `(B, N)`.
+
+    `encode` is `_encode` with the words of the model.
+    """
     check_rows = tf.debugging.assert_equal(
         tf.shape(turns)[0],
         tf.shape(candidates)[0],
         "turns and candidates must have equally many rows",
     )
     turns, candidates = require([check_rows], turns, candidates)
-
-    def encode(texts, max_words, full_size=False):
-        return _ids(texts, word_ids, split_words, max_words, full_size)
 
     config = model.config
     # With the masking of DAM's release, padding changes the logits, so inputs have their full size.
@@ -105,7 +108,7 @@ def _last_turns(turns, max_turns, full_size):
     return _padded(kept, max_turns, full_size)
 
 
-def _ids(texts, word_ids, split_words, max_words, full_size):
+def _encode(word_ids, split_words, texts, max_words, full_size=False):
     """Encodes the last `max_words` words of each text.
 
     Args:

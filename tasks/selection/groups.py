@@ -20,7 +20,7 @@ words of a turn.
 """
 
 
-def metrics_by_group(split, scores, grouping, ties="loss"):
+def groups_of_contexts(split, scores, grouping, ties="loss"):
     """The metrics of groups of contexts, see `engine.task.Task.metrics_by_group`.
 
     Args:

@@ -8,46 +8,67 @@ from colloquy.base.files import UserError
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.ranking import ADDED
-from colloquy.tasks.selection import groups
 from colloquy.tasks.selection.baselines import baseline_scores, outside_scores
 from colloquy.tasks.selection.doubt import measure_doubt
 from colloquy.tasks.selection.echoes import echo_rows
+from colloquy.tasks.selection.groups import groups_of_contexts
 from colloquy.tasks.selection.scoring import rank, score
 
 
 def measure(scoring):
     """Scores a split by a model, see `engine.task.Task.measure`.
 
-    The answers are lines `score TAB label`, as DAM's release writes them.
+    The answers are lines `score TAB label`, as DAM's release writes them. With
+    `partial_batches=drop` only the first lines are measured, see `count_release_lines`.
     """
     split = scoring.examples
-    scores = _scores(scoring, split)
-    if scoring.options.partial_batches == "drop":
-        scores = _drop_partial_batches(scoring, scores)
+    options = scoring.options
+    num_lines = len(split)
+    if options.partial_batches == "drop":
+        batch_size = scoring.run.training.batch_size
+        num_lines = count_release_lines(split.context_of_line, batch_size)
+        if not num_lines:
+            raise UserError(
+                f"{scoring.split}: partial_batches=drop leaves none of {len(split):,} lines, "
+                f"since a batch has {batch_size:,}"
+            )
 
     where = f"{scoring.dataset.path}, {scoring.split}"
-    ties = scoring.options.ties
-    result = rank(where, scores, split, ties=ties)
+    scores = _scores(scoring, split)[:num_lines]
+    result = rank(where, scores, split, ties=options.ties)
     metrics_by_baseline = {}
     if scoring.baselines:
         for name, others in baseline_scores(scoring.dataset, scoring.split).items():
-            ranked = rank(where, others[: len(scores)], split, ties=ties)
+            ranked = rank(where, others[:num_lines], split, ties=options.ties)
             metrics_by_baseline[name] = ranked.metrics
-    # The doubt of a ranking is measured on whole splits.
-    doubt = measure_doubt(split, scores) if len(scores) == len(split) else None
     record = {
         "metrics": result.metrics,
-        "counts": {**result.counts, "lines": len(scores)},
-        "ties": ties,
-        "partial_batches": scoring.options.partial_batches,
+        "counts": {**result.counts, "lines": num_lines},
+        "ties": options.ties,
+        "partial_batches": options.partial_batches,
         "baselines": metrics_by_baseline,
-        "doubt": doubt,
+        # It is measured on whole splits.
+        "doubt": measure_doubt(split, scores) if num_lines == len(split) else None,
     }
     return Measured(
         record,
         by_example=functools.partial(metrics_by_context, result),
         answers=map("{}\t{}".format, scores, split.label),
     )
+
+
+def count_release_lines(context_of_line, batch_size):
+    """The number of lines that DAM's release scores, the first ones of a split.
+
+    It scores whole batches, and leaves out a context whose lines are not all in them. Of nine lines
+    of three contexts, two batches of four have eight, so the third context is left out:
+
+    >>> count_release_lines(np.array([0, 0, 0, 1, 1, 1, 2, 2, 2]), batch_size=4)
+    6
+    """
+    num_in_batches = len(context_of_line) // batch_size * batch_size
+    contexts_left_out = context_of_line[num_in_batches:]
+    return int(np.sum(~np.isin(context_of_line, contexts_left_out)))
 
 
 def measure_outside(scoring, source):
@@ -67,19 +88,24 @@ def metrics_by_group(scoring, breakdowns):
     _refuse_dropped_batches(scoring, "groups of contexts have no batches")
     split = scoring.examples
     ties = scoring.options.ties
+    if "echo" in breakdowns and ties != "loss":
+        raise UserError("ties is not for --by=echo, where equal scores are a loss")
     scores = _scores(scoring, split)
     # Only to refuse scores that are not finite.
     rank(f"{scoring.dataset.path}, {scoring.split}", scores, split)
     groups_by_breakdown = {}
     for name in breakdowns:
-        if name != "echo":
-            groups_by_breakdown[name] = groups.metrics_by_group(split, scores, name, ties)
-            continue
-        if ties != "loss":
-            raise UserError("ties is not for --by=echo, where equal scores are a loss")
-        score_echoes = functools.partial(_scores, scoring)
-        groups_by_breakdown[name] = echo_rows(split, scores, score_echoes)
+        if name == "echo":
+            groups = echo_rows(split, scores, functools.partial(_scores, scoring))
+        else:
+            groups = groups_of_contexts(split, scores, name, ties)
+        groups_by_breakdown[name] = groups
     return groups_by_breakdown
+
+
+def _refuse_dropped_batches(scoring, reason):
+    if scoring.options.partial_batches == "drop":
+        raise UserError(f"partial_batches=drop is for the scores of whole splits: {reason}")
 
 
 def _scores(scoring, split):
@@ -94,53 +120,9 @@ def _scores(scoring, split):
 
 def metrics_by_context(result):
     """`{metric: Additive}` over the contexts of a `metrics.ranking.RankingResult`."""
-    metrics = {}
-    for name, values in result.by_context.items():
-        metrics[name] = Additive.mean(values)
-
-    # The metrics in `ADDED` are functions of lines: take the lines of each context.
-    scores, labels, contexts = result.lines
-    starts = np.flatnonzero(np.diff(contexts)) + 1
-    lines_of_contexts = zip(
-        np.split(scores, starts),
-        np.split(labels, starts),
-        np.split(contexts, starts),
-        strict=True,
-    )
+    metrics = {name: Additive.mean(values) for name, values in result.by_context.items()}
+    # The metrics in `ADDED` are functions of scores, labels and contexts: cut each array into
+    # those of one context.
+    first_lines = np.flatnonzero(np.diff(result.lines.contexts)) + 1
+    lines_of_contexts = zip(*[np.split(array, first_lines) for array in result.lines], strict=True)
     return {**metrics, **means_of(ADDED, result.lines, lines_of_contexts)}
-
-
-# === Partial batches ===
-
-
-def _refuse_dropped_batches(scoring, reason):
-    if scoring.options.partial_batches == "drop":
-        raise UserError(f"partial_batches=drop is for the scores of whole splits: {reason}")
-
-
-def _drop_partial_batches(scoring, scores):
-    """The scores that DAM's release has; a `UserError` if there are none."""
-    batch_size = scoring.run.training.batch_size
-    num_lines = count_release_lines(scoring.examples.context_of_line, batch_size)
-    if not num_lines:
-        raise UserError(
-            f"{scoring.split}: partial_batches=drop leaves none of {len(scores):,} lines, "
-            f"since a batch has {batch_size:,}"
-        )
-    return scores[:num_lines]
-
-
-def count_release_lines(context_of_line, batch_size):
-    """The number of lines that DAM's release scores.
-
-    It scores whole batches, and leaves out a context whose lines are not all in them.
-
-    >>> context_of_line = np.arange(50_000 * 10) // 10
-    >>> count_release_lines(context_of_line, batch_size=256)
-    499960
-    """
-    num_in_batches = len(context_of_line) // batch_size * batch_size
-    if num_in_batches == len(context_of_line):
-        return num_in_batches
-    first_context_left_out = context_of_line[num_in_batches]
-    return int(np.searchsorted(context_of_line, first_context_left_out))

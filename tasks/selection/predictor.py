@@ -27,6 +27,8 @@ LENGTH_MULTIPLE = 4
 # Candidates per call of the model. Between two calls, a server can give up a request. With a
 # multiple of eight, the logits are bit-identical to those of one call with all candidates.
 CANDIDATES_PER_CALL = 32
+# The index of the only context of an instance.
+CONTEXT_1 = np.array([0])
 NO_SHARED_WORD = "no response shares a word with the conversation"
 LOW_SCORES = "the best response scores lower than nearly all correct ones on dev"
 
@@ -34,9 +36,9 @@ LOW_SCORES = "the best response scores lower than nearly all correct ones on dev
 class _Read(NamedTuple):
     """The words of an instance, and the same words encoded."""
 
-    turns: list[list[str]]
+    turns: list
     """The words of the turns."""
-    candidates: list[list[str]]
+    candidates: list
     """The words of the candidates."""
     split: SelectionSplit
     """The encoded words: one context, and a line for each candidate."""
@@ -124,9 +126,8 @@ class SelectionPredictor(Predictor):
         Each call of the model encodes the context once, for `CANDIDATES_PER_CALL` candidates. In
         all calls the candidates are padded to the length of the longest one.
         """
-        context_1 = np.array([0])
         lines_1N = np.arange(len(split))[None]
-        inputs = inputs_of(split, self.model.config, context_1, lines_1N, LENGTH_MULTIPLE)
+        inputs = inputs_of(split, self.model.config, CONTEXT_1, lines_1N, LENGTH_MULTIPLE)
         logits = np.zeros(len(split), np.float32)
         for start in range(0, len(split), CANDIDATES_PER_CALL):
             part = slice(start, start + CANDIDATES_PER_CALL)
@@ -163,9 +164,8 @@ class SelectionPredictor(Predictor):
         if not answer.order or self._matching is None:
             return answer, []
         best = answer.order[0]
-        context_1 = np.array([0])
         lines_11 = np.array([[best]])
-        inputs = inputs_of(read.split, self.model.config, context_1, lines_11, length_multiple=1)
+        inputs = inputs_of(read.split, self.model.config, CONTEXT_1, lines_11, length_multiple=1)
         turns = self._limit(read.turns)
         [response] = self._limit([read.candidates[best]])
         return answer, self._matching.maps(inputs, turns, response, details)

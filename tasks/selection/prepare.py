@@ -15,10 +15,9 @@ from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.tasks.selection.arrays import read_split
 from colloquy.tasks.selection.data import ARRAYS, as_texts
-from colloquy.tasks.selection.odd_contexts import note_odd_contexts
 from colloquy.tasks.selection.prepare_release import prepare_release
 from colloquy.tasks.selection.prepare_texts import prepare_texts
-from colloquy.tasks.selection.statistics import statistics_of
+from colloquy.tasks.selection.statistics import note_odd_contexts, statistics_of
 from colloquy.tasks.selection.words import WordSettings
 
 
@@ -98,8 +97,8 @@ def prepare(corpus, source, out, settings):
 def _refuse_unused(settings, corpus):
     """Refuses settings that the files of a corpus have no use for."""
     reader = CORPORA[corpus].reader
-    explicit = settings.explicit_fields()
-    names = sorted(name for name, value in explicit.items() if value is not None)
+    fields = settings.explicit_fields()
+    names = sorted(name for name in fields if fields[name] is not None)
     if reader is dam_release:
         unused = [name for name in names if name not in ("name", "eos_id")]
         if unused:

@@ -29,20 +29,25 @@ def prepare_release(source, settings, directory):
     file = source / "data.pkl"
     eos_id = settings.eos_id or PUBLISHED_EOS_IDS.get(settings.name)
     if eos_id is None:
-        remedy = "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
-        raise UserError(f"{file} lacks the id of _EOS_: {remedy}")
+        raise UserError(
+            f"{file} lacks the id of _EOS_: "
+            "give --eos_id, or --name=ubuntu-v1 (28270) or --name=douban (1)"
+        )
     # The vectors bound the ids, so they come first. The examples come last: they take minutes.
     vectors = read_embedding(source / VECTORS)
     if eos_id >= len(vectors):
-        expected = f"expected an id of _EOS_ from 1 to {len(vectors) - 1}"
-        raise UserError(f"{source}: {expected}. Received: {eos_id}")
+        raise UserError(
+            f"{source}: expected an id of _EOS_ from 1 to {len(vectors) - 1}. Received: {eos_id}"
+        )
     vocabulary = None
     words = source / "word2id"
     if words.is_file():
         vocabulary = dam_release.load_word2id(words, eos_id)
     if vocabulary and len(vocabulary) + 1 != len(vectors):
-        expected = f"expected {len(vectors) - 1} words, as {VECTORS} has vectors"
-        raise UserError(f"{source}: {expected}. Received: {len(vocabulary)} in word2id")
+        raise UserError(
+            f"{source}: expected {len(vectors) - 1} words, as {VECTORS} has vectors. "
+            f"Received: {len(vocabulary)} in word2id"
+        )
 
     files = {}
     with checked(file, "lists of ids and labels"):
@@ -50,8 +55,10 @@ def prepare_release(source, settings, directory):
             split = SelectionSplit.of(contexts, responses, labels, eos_id)
             _check_ids(split, f"{file}, {name}", len(vectors))
             if len(split) and not any(eos_id in context for context in contexts):
-                expected = f"expected contexts with the id of _EOS_, {eos_id}"
-                raise UserError(f"{file}, {name}: {expected}. Received: none")
+                raise UserError(
+                    f"{file}, {name}: expected contexts with the id of _EOS_, {eos_id}. "
+                    "Received: none"
+                )
             write_split(split, directory / ARRAYS, name, len(vectors))
             # An empty split has arrays, but does not count as a split of the corpus.
             if len(split):
@@ -72,5 +79,7 @@ def _check_ids(split, where, num_ids):
     """Refuses ids without a vector as a `UserError`."""
     for ids in (split.turns.ids, split.responses.ids):
         if len(ids) and not 0 <= ids.min() <= ids.max() < num_ids:
-            received = f"from {ids.min()} to {ids.max()}"
-            raise UserError(f"{where}: expected ids from 0 to {num_ids - 1}. Received: {received}")
+            raise UserError(
+                f"{where}: expected ids from 0 to {num_ids - 1}. "
+                f"Received: from {ids.min()} to {ids.max()}"
+            )

@@ -4,17 +4,14 @@ A line, `data.corpora.smn.Line`, is a context, a candidate response and a label.
 `smn` corpus have lines. Other corpora have conversations, from which `contexts` draws lines.
 """
 
-import pathlib
+import functools
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA, smn
 from colloquy.data.corpora.splits import read_splits
 from colloquy.data.tokenizer_config import TokenizerConfig
 from colloquy.data.tokenizers import WHITESPACE
-from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.selection.contexts import draw_lines
 from colloquy.tasks.selection.data import ARRAYS, SPLITS, Metadata, read_dataset_metadata
@@ -22,42 +19,21 @@ from colloquy.tasks.selection.ingest import write_lines
 from colloquy.tasks.selection.statistics import Prepared
 from colloquy.tasks.selection.words import (
     choose_vocabulary,
-    conversations,
     count_words,
     make_vectors,
-    read_sentences,
 )
 
-UTTERANCES = ".utterances"
-"""File for `count_words`; it is removed when the vectors are made."""
+SENTENCES = ".sentences"
+"""File of the sentences for word2vec; it is removed when the vectors are made."""
 
 
 class _Source(NamedTuple):
     """The lines of a split."""
 
-    file: pathlib.Path
+    file: Any
     """The file that they come from."""
-    drawn_lines: list[smn.Line] | None = None
-    """Lines that were drawn from conversations; `None`: `file` has the lines."""
-
-    def read(self, report):
-        """Iterates over the lines, from the first one at each call."""
-        if self.drawn_lines is not None:
-            return iter(self.drawn_lines)
-        return smn.read(self.file, report)
-
-
-class _ChosenWords(NamedTuple):
-    """The words of a dataset."""
-
-    tokenizer: TokenizerConfig
-    """Splits texts into words."""
-    vocabulary: Vocabulary
-    """Words to ids."""
-    vectors: np.ndarray
-    """Vectors of the ids."""
-    settings: Any
-    """`tasks.selection.prepare.Settings`, with the values that were chosen."""
+    read: Any
+    """Function without arguments that iterates over the lines, from the first one at each call."""
 
 
 def prepare_texts(corpus, source, settings, directory, report):
@@ -85,35 +61,39 @@ def prepare_texts(corpus, source, settings, directory, report):
         sources = _draw_sources(reader, source, settings, report)
 
     if known_words:
-        words = _reuse_words(known_words, settings)
+        text = read_dataset_metadata(known_words.metadata, known_words.path).text
+        settings = settings.replace(tokenizer=text.tokenizer)
+        vocabulary = known_words.vocabulary
+        vectors = known_words.read_vectors()
     else:
-        settings = settings.replace(tokenizer=settings.tokenizer or reader.TOKENIZER)
-        words = _choose_words(sources["train"], settings, directory, report)
+        tokenizer = settings.tokenizer or reader.TOKENIZER
+        text = TokenizerConfig(tokenizer=tokenizer, lower=tokenizer != WHITESPACE)
+        settings = settings.replace(tokenizer=tokenizer)
+        train = sources["train"]
+        sentences = directory / SENTENCES
+        counts = count_words(train.read(), text, sentences, settings.word2vec_text)
+        settings, vocabulary = choose_vocabulary(counts, settings, train.file)
+        settings, vectors = make_vectors(counts, sentences, vocabulary, settings)
+        sentences.unlink()
 
-    vocabulary = words.vocabulary
     num_unknown = {}
     for split in SPLITS:
         # A split that the corpus lacks has empty arrays.
-        lines = sources[split].read(report) if split in sources else []
-        num_unknown[split] = write_lines(
-            lines, words.tokenizer, vocabulary, directory / ARRAYS, split
-        )
+        lines = sources[split].read() if split in sources else []
+        num_unknown[split] = write_lines(lines, text, vocabulary, directory / ARRAYS, split)
     return Prepared(
-        settings=words.settings,
+        settings=settings,
         vocabulary=vocabulary,
-        vectors=words.vectors,
+        vectors=vectors,
         metadata=Metadata(
             eos_id=vocabulary.eos_id,
             unk_id=vocabulary.unk_id or None,
             hashed_words=vocabulary.hashed,
-            text=words.tokenizer,
+            text=text,
         ),
         files={split: split_source.file for split, split_source in sources.items()},
         num_unknown=num_unknown,
     )
-
-
-# === Lines ===
 
 
 def _find_files(directory, report):
@@ -123,7 +103,7 @@ def _find_files(directory, report):
         file = smn.find_split(directory, split)
         if file:
             report.add_file(file, "lines of a label, the turns of a context, and a response")
-            sources[split] = _Source(file)
+            sources[split] = _Source(file, functools.partial(smn.read, file, report))
     return sources
 
 
@@ -142,43 +122,5 @@ def _draw_sources(reader, source, settings, report):
                 f"{split.file}: expected conversations of two turns or more for {name}. "
                 "Received: none"
             )
-        sources[name] = _Source(split.file, lines)
+        sources[name] = _Source(split.file, functools.partial(iter, lines))
     return sources
-
-
-# === Words ===
-
-
-def _reuse_words(known_words, settings):
-    """Takes the words of another dataset or run, an `engine.vocabularies.Words`."""
-    tokenizer = read_dataset_metadata(known_words.metadata, known_words.path).text
-    return _ChosenWords(
-        tokenizer=tokenizer,
-        vocabulary=known_words.vocabulary,
-        vectors=known_words.read_vectors(),
-        settings=settings.replace(tokenizer=tokenizer.tokenizer),
-    )
-
-
-def _choose_words(train, settings, directory, report):
-    """Chooses the words of a training text, and makes their vectors.
-
-    Args:
-        train: `_Source`.
-        settings: `tasks.selection.prepare.Settings`, which name a tokenizer.
-        directory: Directory for temporary files.
-        report: `data.report.Report`.
-    """
-    tokenizer = TokenizerConfig(
-        tokenizer=settings.tokenizer, lower=settings.tokenizer != WHITESPACE
-    )
-    utterances = directory / UTTERANCES
-    counts = count_words(train.read(report), tokenizer, utterances)
-    settings, vocabulary = choose_vocabulary(counts, settings, train.file)
-
-    sentences = read_sentences(utterances)
-    if settings.word2vec_text == "conversations":
-        sentences = conversations(train.read(report), tokenizer)
-    settings, vectors = make_vectors(counts, sentences, vocabulary, settings, directory)
-    utterances.unlink()
-    return _ChosenWords(tokenizer, vocabulary, vectors, settings)

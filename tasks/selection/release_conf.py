@@ -3,49 +3,40 @@
 docs/release.md shows the same table to readers who come from the release.
 """
 
-from typing import NamedTuple
-
 from colloquy.base.files import UserError
 from colloquy.data.json_files import read_json
 
-
-class ReleaseKey(NamedTuple):
-    """One key of the release's `conf`."""
-
-    setting: str | None
-    """The setting of `train.py --set` that takes the same value; `None` if no setting does."""
-    note: str = ""
-    """A note, which ends the line that train.py prints for the key."""
-
-
-KEYS = {
-    "stack_num": ReleaseKey("levels"),
-    "is_positional": ReleaseKey("positional"),
-    "max_turn_num": ReleaseKey("max_turns"),
-    "max_turn_len": ReleaseKey("max_words"),
-    "batch_size": ReleaseKey("batch_size"),
-    "learning_rate": ReleaseKey("learning_rate"),
-    "num_scan_data": ReleaseKey("epochs"),
-    "rand_seed": ReleaseKey("seed", "the draws differ from the release's"),
-    "vocab_size": ReleaseKey(None, "the dataset decides vocabulary_size"),
-    "emb_size": ReleaseKey(None, "the word vectors decide embedding_dim"),
-    "_EOS_": ReleaseKey(None, "prepare.py --eos_id=ID, or --name=ubuntu-v1 or --name=douban"),
-    "data_path": ReleaseKey(None, "prepare.py --corpus=dam-release --source=DIR, then --data"),
-    "word_emb_init": ReleaseKey(None, "word_embedding.pkl in the --source of prepare.py"),
-    "save_path": ReleaseKey(None, "--workdir=RUN"),
-    "init_model": ReleaseKey(None, "tools.import_release makes a run of it, for --init_from=RUN"),
-    "attention_type": ReleaseKey(None, "the release does not read it"),
-    "is_mask": ReleaseKey(None, "the release does not read it: its masks are masking=release"),
-    "is_layer_norm": ReleaseKey(None, "the release does not read it: it always normalizes"),
-    "drop_dense": ReleaseKey(None, "the release does not read it: it has no dropout"),
-    "drop_attention": ReleaseKey(None, "the release does not read it: it has no dropout"),
-    "final_n_class": ReleaseKey(None, "the release does not read it"),
-    "max_to_keep": ReleaseKey(None, "a run keeps its best weights and its last state"),
+SETTINGS = {
+    "stack_num": "levels",
+    "is_positional": "positional",
+    "max_turn_num": "max_turns",
+    "max_turn_len": "max_words",
+    "batch_size": "batch_size",
+    "learning_rate": "learning_rate",
+    "num_scan_data": "epochs",
+    "rand_seed": "seed",
 }
-"""`{key: ReleaseKey}` of every key of the release's `conf`."""
+"""Keys -> the settings of `train.py --set` that take the same values."""
+NOTES = {
+    "vocab_size": "the dataset decides vocabulary_size",
+    "emb_size": "the word vectors decide embedding_dim",
+    "_EOS_": "prepare.py --eos_id=ID, or --name=ubuntu-v1 or --name=douban",
+    "data_path": "prepare.py --corpus=dam-release --source=DIR, then --data",
+    "word_emb_init": "word_embedding.pkl in the --source of prepare.py",
+    "save_path": "--workdir=RUN",
+    "init_model": "tools.import_release makes a run of it, for --init_from=RUN",
+    "attention_type": "the release does not read it",
+    "is_mask": "the release does not read it: its masks are masking=release",
+    "is_layer_norm": "the release does not read it: it always normalizes",
+    "drop_dense": "the release does not read it: it has no dropout",
+    "drop_attention": "the release does not read it: it has no dropout",
+    "final_n_class": "the release does not read it",
+    "max_to_keep": "a run keeps its best weights and its last state",
+}
+"""The other keys -> what train.py prints for them."""
 
 
-def read_release_conf(path: str) -> tuple[dict, list[str]]:
+def read_release_conf(path):
     """Reads the release's `conf` dict, saved as JSON.
 
     Returns:
@@ -61,20 +52,22 @@ def read_release_conf(path: str) -> tuple[dict, list[str]]:
     settings = {"compatibility": "release"}
     lines = ["compatibility=release: the network and the loss of the release"]
     for name, value in conf.items():
-        if name not in KEYS:
-            raise UserError(f"{path}: {name} is not a key of the release's conf: {', '.join(KEYS)}")
-        key = KEYS[name]
-        if key.setting is None:
-            lines.append(f"{name}={value}: {key.note}")
+        if name in NOTES:
+            lines.append(f"{name}={value}: {NOTES[name]}")
             continue
-        note = f"; {key.note}" if key.note else ""
+        if name not in SETTINGS:
+            raise UserError(
+                f"{path}: {name} is not a key of the release's conf: "
+                f"{', '.join([*SETTINGS, *NOTES])}"
+            )
+        setting = SETTINGS[name]
         # For example, `rand_seed` is None in the release.
         if value is None:
-            lines.append(f"{name}={value}: our default{note}")
+            lines.append(f"{name}={value}: our default")
             continue
         # `make_config` would parse the text "4" as a number. Only `is_positional` is no number.
-        if isinstance(value, bool | str) and key.setting != "positional":
+        if isinstance(value, bool | str) and setting != "positional":
             raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
-        settings[key.setting] = value
-        lines.append(f"{name}={value}: {key.setting}={value}{note}")
+        settings[setting] = value
+        lines.append(f"{name}={value}: {setting}={value}")
     return settings, lines

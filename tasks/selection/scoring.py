@@ -81,11 +81,12 @@ def rank(where, scores, split, **options):
         raise UserError(f"{where}: {error}") from error
 
 
-def best_scores(split, scores, is_chosen):
-    """The highest score among the chosen lines of each context, float `(contexts,)`.
+def best_scores(split, scores, label):
+    """The highest score of the lines of each context with this label, float `(contexts,)`.
 
-    `is_chosen` is bool `(lines,)`. A context without a chosen line has `-inf`.
+    A context without such a line has `-inf`.
     """
     best = np.full(split.num_contexts, -np.inf)
-    np.maximum.at(best, split.context_of_line[is_chosen], scores[is_chosen])
+    has_label = split.label == label
+    np.maximum.at(best, split.context_of_line[has_label], scores[has_label])
     return best

@@ -1,7 +1,4 @@
-"""Response selection: data, training, scoring and use of its models.
-
-Letters: B batch   N candidates of a context
-"""
+"""Response selection: data, training, scoring and use of its models."""
 
 import functools
 import itertools
@@ -21,49 +18,31 @@ from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.groups import BREAKDOWNS
 from colloquy.tasks.selection.lexical import set_document_weights
-from colloquy.tasks.selection.limits import limits_of
 from colloquy.tasks.selection.predictor import SelectionPredictor
 from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
 from colloquy.tasks.selection.scoring import Options, pointwise_loss, rank, score, softmax_loss
 from colloquy.tasks.selection.split import inputs_of
-from colloquy.tasks.selection.training import Training
+from colloquy.tasks.selection.training import Training, limits_of
 
 
 class SelectionTask(task.Task):
-    """Response selection."""
+    """Response selection; `engine.task.Task` describes the attributes and methods."""
 
     name = "selection"
     named_systems = tuple(NAMED)
     example_unit = "context"
-    Training = Training
-    release_training = {"loss_clip": 10.0}
-    """Settings of a training of the release; the other defaults are the release's already."""
-    max_score = 2.0
-    Options = Options
-    breakdowns = (*BREAKDOWNS, "echo")
-    summary_metrics = ("R10@1", "MAP")
-    load_dataset = staticmethod(load_dataset)
-    limits = staticmethod(limits_of)
-    training_batches = staticmethod(training_batches)
-    measure = staticmethod(measuring.measure)
-    measure_outside = staticmethod(measuring.measure_outside)
-    metrics_by_group = staticmethod(measuring.metrics_by_group)
-    average = staticmethod(mean_of_logits)
     predictor = SelectionPredictor
-    chat_options = ("index", "candidates")
-    export_call = task.ExportCall("rank", result="ranked", outputs=("order", "scores"))
-    export_instance = {
-        "turns": ["hi", "how do i mount a usb stick?"],
-        "candidates": ["thanks", "plug it in and look at dmesg"],
-    }
+
+    # === Data and the fields of a config that they decide ===
+
+    load_dataset = staticmethod(load_dataset)
 
     def make_sample(self, directory):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.selection.prepare import Settings, prepare
 
         # As `make demo` prepares it.
-        settings = Settings(dimension=64)
-        prepare("chitchat", None, directory / "prepared", settings)
+        prepare("chitchat", None, directory / "prepared", Settings(dimension=64))
 
     def save_assets(self, dataset, path):
         if dataset.vocabulary is None:
@@ -83,25 +62,32 @@ class SelectionTask(task.Task):
     def optional_fields(self, dataset):
         return {"unknown_id": dataset.unk_id or 0}
 
+    # === Training ===
+
+    Training = Training
+    release_training = {"loss_clip": 10.0}
+    """Settings of a training of the release; the other defaults are the release's already."""
+    limits = staticmethod(limits_of)
+    training_batches = staticmethod(training_batches)
+
     def split_settings(self, spec, settings):
         """Splits settings as every task does; `compatibility=release` stands for several."""
         settings = dict(settings)
         compatibility = settings.pop("compatibility", "paper")
-        is_release = compatibility == "release" and spec.release_settings
-        if not is_release and compatibility != "paper":
+        if compatibility == "release" and spec.release_settings:
+            variant = settings.get("variant", spec.config.model_fields["variant"].default)
+            settings = {**spec.release_settings(variant), **self.release_training, **settings}
+        elif compatibility != "paper":
             raise UserError(
                 f"compatibility: expected paper, or release for DAM. Received: {compatibility!r}"
             )
-        if is_release:
-            variant = settings.get("variant", spec.config.model_fields["variant"].default)
-            settings = {**spec.release_settings(variant), **self.release_training, **settings}
         return super().split_settings(spec, settings)
 
     def initialise(self, model, dataset, training):
         vectors = dataset.vectors
         if training.vector_center:
             vectors = vectors - vectors[1:].mean(axis=0)
-            # Padding has no vector. The vectors of `_EOS_` and `_UNK_` were the mean.
+            # Padding stays 0. `_EOS_` and `_UNK_` become 0, since their vectors were the mean.
             vectors[[0, dataset.eos_id, dataset.unk_id or 0]] = 0.0
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)
@@ -131,14 +117,27 @@ class SelectionTask(task.Task):
         inputs = inputs_of(split, config, contexts, lines, length_multiple)
         return inputs, labels.astype(np.float32)
 
-    def num_examples(self, split):
-        return split.num_contexts
+    max_score = 2.0
+    """The best score of `validate`: two recalls of 1."""
 
     def validate(self, model, split, length_multiple=4):
         """Chooses by R10@1 + R10@2."""
         scores = score(model, split, model.config, length_multiple=length_multiple)
         metrics = rank("dev cannot be scored", scores, split).metrics
         return metrics, metrics["R10@1"] + metrics["R10@2"]
+
+    # === Scores for evaluate.py ===
+
+    Options = Options
+    breakdowns = (*BREAKDOWNS, "echo")
+    summary_metrics = ("R10@1", "MAP")
+    measure = staticmethod(measuring.measure)
+    measure_outside = staticmethod(measuring.measure_outside)
+    metrics_by_group = staticmethod(measuring.metrics_by_group)
+    average = staticmethod(mean_of_logits)
+
+    def num_examples(self, split):
+        return split.num_contexts
 
     def describe(self, record):
         counts = record["counts"]
@@ -152,6 +151,8 @@ class SelectionTask(task.Task):
             )
         return f"{counts['contexts']:,} contexts, {counts['lines']:,} lines", caption
 
+    # === Examples of a split, as texts ===
+
     def example(self, dataset, split, number):
         lines = np.flatnonzero(split.context_of_line == number)
         turns = as_texts(split.turns, split.turns_of(number), dataset.vocabulary)
@@ -161,9 +162,13 @@ class SelectionTask(task.Task):
 
     def read_example(self, dataset, split, number):
         example = self.example(dataset, split, number)
-        # Not checked: a scored context may have turns without words.
+        # `model_construct` checks nothing: a scored context may have turns without words.
         instance = SelectionPredictor.Instance.model_construct(**example["instance"])
         return {**example, "instance": instance}
+
+    # === Chat ===
+
+    chat_options = ("index", "candidates")
 
     def chat(self, run, options):
         """Answers come from an index or from a file of candidates; default: the run's own index."""
@@ -176,6 +181,14 @@ class SelectionTask(task.Task):
                 f"{run.path} ranks answers: give index=DIR (tools.build_index) or candidates=FILE"
             )
         return SelectionChat(predictor)
+
+    # === Export ===
+
+    export_call = task.ExportCall("rank", result="ranked", outputs=("order", "scores"))
+    export_instance = {
+        "turns": ["hi", "how do i mount a usb stick?"],
+        "candidates": ["thanks", "plug it in and look at dmesg"],
+    }
 
     def export_archive(self, run, model, vocabulary):
         # needs TensorFlow, whatever Keras's backend

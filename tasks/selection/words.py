@@ -61,39 +61,47 @@ class WordSettings(Config):
     """Word2vec: passes over the text. Default: 20; fewer above 2.5 million words, at least one."""
 
 
-def distinct_utterances(lines, tokenizer):
-    """Yields the words of each distinct utterance of lines with label 1.
+def count_words(lines, tokenizer, file, sentences_are):
+    """Reads the lines of a training text once: counts its words, and writes its sentences.
 
     Args:
         lines: Iterable of `data.corpora.smn.Line`.
         tokenizer: `data.tokenizer_config.TokenizerConfig`.
+        file: File to write for `read_sentences`.
+        sentences_are: `utterances`, each distinct one once, or whole `conversations`. Consecutive
+            lines are one conversation if each context continues the one before.
+
+    Returns:
+        `{word: occurrences}` in the distinct utterances.
     """
+    counts = collections.Counter()
     hashes = set()  # of utterances; a hash takes less memory than its text
-    for line in lines:
-        if line.label == 0:
-            continue
-        for utterance in (*line.turns, line.response):
-            text_hash = hash(utterance)
-            if text_hash not in hashes:
+    conversation = []
+    with open(file, "w", encoding="utf-8", errors="replace", newline="\n") as out:
+
+        def write(words):
+            if words:
+                out.write(" ".join(words) + "\n")
+
+        for line in lines:
+            if line.label == 0:
+                continue
+            for utterance in (*line.turns, line.response):
+                text_hash = hash(utterance)
+                if text_hash in hashes:
+                    continue
                 hashes.add(text_hash)
-                yield tokenizer.words(utterance)
-
-
-def conversations(lines, tokenizer):
-    """Yields the words of each conversation of lines with label 1.
-
-    Consecutive lines are one conversation if each context continues the one before. The arguments
-    are those of `distinct_utterances`.
-    """
-    texts = []
-    for line in lines:
-        if line.label == 0:
-            continue
-        if not _continues(line.turns, texts):
-            yield _words_of_texts(texts, tokenizer)
-            texts = list(line.turns)
-        texts.append(line.response)
-    yield _words_of_texts(texts, tokenizer)
+                words = tokenizer.words(utterance)
+                counts.update(words)
+                if sentences_are == "utterances":
+                    write(words)
+            if sentences_are == "conversations":
+                if not _continues(line.turns, conversation):
+                    write(_words_of_texts(conversation, tokenizer))
+                    conversation = list(line.turns)
+                conversation.append(line.response)
+        write(_words_of_texts(conversation, tokenizer))
+    return counts
 
 
 def _continues(context, texts):
@@ -114,22 +122,8 @@ def _words_of_texts(texts, tokenizer):
     return words
 
 
-def count_words(lines, tokenizer, file):
-    """Counts the words of the distinct utterances of lines, `{word: occurrences}`.
-
-    Writes each utterance to `file`, for `read_sentences`: word2vec need not read the lines again.
-    """
-    counts = collections.Counter()
-    with open(file, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-        for words in distinct_utterances(lines, tokenizer):
-            counts.update(words)
-            if words:
-                out.write(" ".join(words) + "\n")
-    return counts
-
-
 def read_sentences(file):
-    """Yields the words of each utterance that `count_words` wrote."""
+    """Yields the words of each sentence that `count_words` wrote."""
     with open(file, encoding="utf-8", newline="\n") as lines:
         for line in lines:
             yield line.removesuffix("\n").split(" ")
@@ -151,20 +145,21 @@ def choose_vocabulary(counts, settings, file):
     settings = settings.replace(min_count=filled_min_count(settings.min_count, counts))
     vocabulary = Vocabulary.of_counts(counts, settings.min_count)
     if len(vocabulary) == len(SPECIALS):
-        expected = f"expected a word that occurs {settings.min_count} times (--min_count)"
-        raise UserError(f"{file}: {expected}. Received: none")
+        raise UserError(
+            f"{file}: expected a word that occurs {settings.min_count} times (--min_count). "
+            "Received: none"
+        )
     return settings, dataclasses.replace(vocabulary, hashed=settings.hashed_words)
 
 
-def make_vectors(counts, sentences, vocabulary, settings, directory):
+def make_vectors(counts, sentences, vocabulary, settings):
     """Trains or reads the vectors of a vocabulary.
 
     Args:
         counts: `{word: occurrences}` of the training text.
-        sentences: Iterable of lists of words, on which word2vec is trained.
+        sentences: File of its sentences, see `count_words`.
         vocabulary: `data.vocabulary.Vocabulary`.
         settings: `tasks.selection.prepare.Settings`.
-        directory: Directory for a temporary file.
 
     Returns:
         The settings with `word2vec_epochs` filled in, if word2vec was trained.
@@ -179,7 +174,7 @@ def make_vectors(counts, sentences, vocabulary, settings, directory):
         settings = settings.replace(word2vec_epochs=epochs)
         print(f"word vectors: {epochs} passes over {num_words:,} words", flush=True)
         vectors = train_word2vec(
-            sentences,
+            read_sentences(sentences),
             vocabulary,
             dimension=settings.dimension,
             window=settings.window,
@@ -188,7 +183,7 @@ def make_vectors(counts, sentences, vocabulary, settings, directory):
             seed=settings.seed,
             epochs=epochs,
             workers=default_workers(num_words),
-            directory=directory,
+            directory=sentences.parent,
         )
     if settings.general_vectors:
         vectors, num_found = append_vectors(vectors, settings.general_vectors, vocabulary)

@@ -96,16 +96,15 @@ class AnsweringPredictor(Predictor):
 
         texts = [hit.text for hit in hits]
         [ranking] = self.predictor.answer([instance.replace(candidates=texts)])
-        totals = []
-        for hit, logit in zip(hits, ranking.logits, strict=True):
-            totals.append(logit + QUESTION_WEIGHT * hit.question_similarity)
-        places = sorted(range(len(hits)), key=lambda place: -totals[place])
-        best_places = places[:SHOWN]
-
-        best_hits = [hits[place] for place in best_places]
+        rows = []
+        for hit, score, logit in zip(hits, ranking.scores, ranking.logits, strict=True):
+            total = logit + QUESTION_WEIGHT * hit.question_similarity
+            rows.append((total, score, hit))
+        rows.sort(key=lambda row: -row[0])
+        totals, scores, best_hits = zip(*rows[:SHOWN], strict=True)
         answer = self.Answer(
-            scores=[ranking.scores[place] for place in best_places],
-            totals=[totals[place] for place in best_places],
+            scores=list(scores),
+            totals=list(totals),
             order=list(range(len(best_hits))),
             **self.responses.fields(best_hits, self.predictor.text.tokenizer),
             **ranking.model_dump(include={"good", "reason"}, exclude_unset=True),

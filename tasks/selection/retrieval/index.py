@@ -46,9 +46,9 @@ class Hit(NamedTuple):
 
     text: str
     # Distinct words of the response.
-    words: frozenset[str] = frozenset()
+    words: frozenset = frozenset()
     # Context that the response once answered.
-    context: list[str] = []
+    context: list = []
     # `word_similarity` of the question and the last turn of the conversation, from 0 to 1.
     question_similarity: float = 0.0
 
