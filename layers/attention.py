@@ -96,6 +96,16 @@ class Attention(keras.layers.Layer):
         a_BTS = masked_softmax(score_BTS, memory_mask)
         return ops.matmul(a_BTS, memory), a_BTS
 
+    def prepare(self, memory, mask):
+        """The keys of a memory, the memory and its mask, 1 = real, for `attend_once`."""
+        return [self.keys(memory), memory, ops.cast(mask, memory.dtype)]
+
+    def attend_once(self, query_BQ, prepared):
+        """Attends by one query: returns the contexts, `(B, D)`, and the weights, `(B, S)`."""
+        keys, memory, mask = prepared
+        c_B1D, a_B1S = self(query_BQ[:, None, :], memory, mask != 0, keys)
+        return c_B1D[:, 0], a_B1S[:, 0]
+
     def _additive_score(self, query, keys_BSA):
         query_BTA = ops.matmul(query, self.W_s)
         hidden_BTSA = ops.tanh(query_BTA[:, :, None] + keys_BSA[:, None])

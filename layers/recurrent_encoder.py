@@ -84,13 +84,13 @@ class RecurrentEncoder(keras.layers.Layer):
             layer.build(x_shape)
             x_shape = (*x_shape[:-1], self.units)
 
-    def call(self, x, mask=None, training=None):
+    def call(self, x, mask=None):
         mask = mask_or_all_real(mask, x)
         last_states = []
         for i, layer in enumerate(self.stack):
             if i > 0:
-                x = self.drop(x, training=training)
-            x, *states = layer(x, mask=mask, training=training)
+                x = self.drop(x)
+            x, *states = layer(x, mask=mask)
             if self.bidirectional:
                 states = self._merge_directions(states)
             last_states += states
