@@ -78,12 +78,11 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     logits = ops.convert_to_tensor(logits)
     if key_mask is None:
         weights = _softmax(ops.cast(logits, "float32"))
-        return ops.cast(weights, logits.dtype)
-
-    # The softmax alone gives padding exactly 0, unless a row has no real key.
-    weights = _softmax(masked_logits(logits, key_mask))
-    if not some_real:
-        weights = zero_padding(weights, key_mask)
+    else:
+        weights = _softmax(masked_logits(logits, key_mask))
+        # The softmax alone gives padding exactly 0, unless a row has no real key.
+        if not some_real:
+            weights = zero_padding(weights, key_mask)
     return ops.cast(weights, logits.dtype)
 
 
