@@ -62,13 +62,11 @@ class Attention(keras.layers.Layer):
             )
         if self.score == "additive":
             A = self.units or Q
-            self.W_s = self.add_weight(name="W_s", shape=(Q, A), initializer="glorot_uniform")
-            self.W_h = self.add_weight(name="W_h", shape=(D, A), initializer="glorot_uniform")
-            self.v = self.add_weight(
-                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
-            )
+            self.W_s = self.add_weight((Q, A), "glorot_uniform", name="W_s")
+            self.W_h = self.add_weight((D, A), "glorot_uniform", name="W_h")
+            self.v = self.add_weight((A,), keras.initializers.RandomUniform(-0.1, 0.1), name="v")
         elif self.score == "general":
-            self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
+            self.W = self.add_weight((D, Q), "glorot_uniform", name="W")
 
     def keys(self, memory):
         """The keys of a memory, float `(B, S, K)`: K is A for `additive`, else Q."""

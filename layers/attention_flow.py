@@ -73,13 +73,11 @@ class AttentionFlow(keras.layers.Layer):
                 )
 
             start = {"glorot": glorot, "dot": dot}[self.start]
-            self.w_3D = self.add_weight(name="w", shape=(3, D), initializer=start)
+            self.w_3D = self.add_weight((3, D), start, name="w")
         elif self.c2q or self.q2c:
-            self.W_3DA = self.add_weight(name="W", shape=(3, D, A), initializer="glorot_uniform")
-            self.c_A = self.add_weight(name="c", shape=(A,), initializer="zeros")
-            self.v_A = self.add_weight(
-                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
-            )
+            self.W_3DA = self.add_weight((3, D, A), "glorot_uniform", name="W")
+            self.c_A = self.add_weight((A,), "zeros", name="c")
+            self.v_A = self.add_weight((A,), keras.initializers.RandomUniform(-0.1, 0.1), name="v")
         if self.fusion == "mlp":
             size = D * (4 if self.q2c else 3)
             self.perceptron = Dense(size, activation="relu", name="fusion", dtype=self.dtype_policy)

@@ -75,10 +75,10 @@ class AttentiveModule(keras.layers.Layer):
     def build(self, query_shape, *_):
         D = query_shape[-1]
         bias_shape = (1,) if self.scalar_bias else (D,)
-        self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")
-        self.b1 = self.add_weight(name="b1", shape=bias_shape, initializer="zeros")
-        self.W2_DD = self.add_weight(name="W2", shape=(D, D), initializer="orthogonal")
-        self.b2 = self.add_weight(name="b2", shape=bias_shape, initializer="zeros")
+        self.W1_DD = self.add_weight((D, D), "orthogonal", name="W1")
+        self.b1 = self.add_weight(bias_shape, "zeros", name="b1")
+        self.W2_DD = self.add_weight((D, D), "orthogonal", name="W2")
+        self.b2 = self.add_weight(bias_shape, "zeros", name="b2")
         norm = {"epsilon": self.epsilon, "dtype": self.dtype_policy}
         self.attention_norm = LayerNorm(**norm, name="attention_norm")
         self.ffn_norm = LayerNorm(**norm, name="ffn_norm")

@@ -75,9 +75,9 @@ class BagOfWords(keras.layers.Layer):
     def build(self, ids_shape, rows_shape=None):
         table_size = self.vocabulary_size + 1
         self.embeddings = self.add_weight(
+            (table_size, self.dimension),
+            keras.initializers.RandomNormal(stddev=STDDEV),
             name="embeddings",
-            shape=(table_size, self.dimension),
-            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
         self.is_word = np.ones((table_size, 1), "float32")
         self.is_word[0] = 0.0

@@ -12,9 +12,7 @@ from keras import ops
 
 def add_ids(layer, name, shape):
     """Adds a table of ids to `layer`: an int32 weight, not trained, zeros until it is set."""
-    return layer.add_weight(
-        name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False
-    )
+    return layer.add_weight(shape, "zeros", name=name, dtype="int32", trainable=False)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -93,9 +91,7 @@ class MatchTypes(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.type_YD = self.add_weight(
-            name="types", shape=(self.types, state_shape[-1]), initializer=initializer
-        )
+        self.type_YD = self.add_weight((self.types, state_shape[-1]), initializer, name="types")
         self.member_GL = add_ids(self, "members", self.groups)
         self.type_G = add_ids(self, "group_types", self.groups[:1])
         self.group_CK = add_ids(self, "candidate_groups", self.candidates)

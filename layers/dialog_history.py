@@ -63,9 +63,7 @@ class SpeakerFeature(keras.layers.Layer):
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(
-            name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer
-        )
+        self.table = self.add_weight((SPEAKERS, x_shape[-1]), initializer, name="speakers")
 
     def call(self, x, speakers):
         # A product with 1 makes the gradient of the table dense. TensorFlow's own gradient of a
@@ -104,9 +102,7 @@ class TimeFeature(keras.layers.Layer):
 
     def build(self, times_shape, turns_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(
-            name="times", shape=(self.limit, self.dimension), initializer=initializer
-        )
+        self.table = self.add_weight((self.limit, self.dimension), initializer, name="times")
 
     def call(self, times, turns):
         turns_before_BT1 = _indices(turns)[:, :, None]

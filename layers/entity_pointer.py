@@ -58,12 +58,8 @@ class EntityPointer(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         D = state_shape[-1]
-        self.kernel_DAD = self.add_weight(
-            name="kernel", shape=(D, 3, D), initializer="glorot_uniform"
-        )
-        self.kernel_DN = self.add_weight(
-            name="conditions", shape=(D, self.conditions), initializer="zeros"
-        )
+        self.kernel_DAD = self.add_weight((D, 3, D), "glorot_uniform", name="kernel")
+        self.kernel_DN = self.add_weight((D, self.conditions), "zeros", name="conditions")
         self.entity_CK = add_ids(self, "candidate_entities", self.candidates)
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions):

@@ -64,15 +64,13 @@ class LexicalMatch(keras.layers.Layer):
         self.echo_gain = echo_gain
 
     def build(self, context_shape, responses_shape):
-        self.idf = self.add_weight(
-            name="idf", shape=(self.words + 1,), initializer="ones", trainable=False
-        )
+        self.idf = self.add_weight((self.words + 1,), "ones", name="idf", trainable=False)
         if self.stems:
             self.stem = self.add_weight(
+                (self.words + 1,),
+                lambda shape, dtype: ops.arange(shape[0], dtype=dtype),
                 name="stem",
-                shape=(self.words + 1,),
                 dtype="int32",
-                initializer=lambda shape, dtype: ops.arange(shape[0], dtype=dtype),
                 trainable=False,
             )
 

@@ -82,10 +82,8 @@ class MatchAggregation(keras.layers.Layer):
             self.convolutions.append(convolution)
         words = pooled_size(self.max_words)
         self.grid = (pooled_size(self.max_turns), words, words, self.filters[-1])
-        self.W3 = self.add_weight(
-            name="W3", shape=(math.prod(self.grid), 1), initializer="orthogonal"
-        )
-        self.b3 = self.add_weight(name="b3", shape=(1,), initializer="zeros")
+        self.W3 = self.add_weight((math.prod(self.grid), 1), "orthogonal", name="W3")
+        self.b3 = self.add_weight((1,), "zeros", name="b3")
 
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)

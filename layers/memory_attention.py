@@ -70,9 +70,7 @@ class MemoryAttention(keras.layers.Layer):
             self.query_DHE = self.add_weight(name="query", **kernel)
             self.key_DHE = self.add_weight(name="key", **kernel)
             self.value_DHE = self.add_weight(name="value", **kernel)
-            self.output_HED = self.add_weight(
-                name="output", shape=(H, D // H, D), initializer="glorot_uniform"
-            )
+            self.output_HED = self.add_weight((H, D // H, D), "glorot_uniform", name="output")
 
     def call(self, query, memory, memory_mask=None, time_vectors=None, distances=None):
         Q_BTHE = _project(query, self.query_DHE)

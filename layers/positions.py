@@ -65,7 +65,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.max_words = max_words
 
     def build(self, x_shape):
-        self.weight_K = self.add_weight(name="lambda", shape=(self.max_words,), initializer="zeros")
+        self.weight_K = self.add_weight((self.max_words,), "zeros", name="lambda")
         self.signal_KD = sinusoids(self.max_words, x_shape[-1], max_timescale=10.0)
 
     def call(self, x):

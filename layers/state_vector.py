@@ -31,9 +31,7 @@ class StateVector(keras.layers.Layer):
         self.dimension = dimension
 
     def build(self, known_shape):
-        self.vectors = self.add_weight(
-            name="vectors", shape=(self.VECTORS, self.dimension), initializer="zeros"
-        )
+        self.vectors = self.add_weight((self.VECTORS, self.dimension), "zeros", name="vectors")
         # The remainders keep the powers small.
         self.power_F = [3**place % 8191 for place in range(known_shape[-1])]
 
