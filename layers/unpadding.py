@@ -33,9 +33,7 @@ def apply_unpadded(function, x, mask):
     >>> keras.ops.convert_to_numpy(apply_unpadded(lambda rows: -rows, x, mask)).ravel().tolist()
     [-1.0, 0.0, -3.0, -4.0]
     """
-    if tuple(mask.shape) != tuple(x.shape[:-1]):
-        mask = ops.broadcast_to(mask, ops.shape(x)[:-1])
-    rows = Unpadding(mask)
+    rows = Unpadding(ops.broadcast_to(mask, ops.shape(x)[:-1]))
     return rows.repad(function(rows.unpad(x)))
 
 
