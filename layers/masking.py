@@ -13,7 +13,10 @@ from keras import ops
 MASKED_LOGIT = -1e30
 """The logit of padding."""
 LOWEST = -1e29
-"""A threshold: real logits and their sums are above it, every sum with a `MASKED_LOGIT` below."""
+"""A threshold to tell padding from real logits, in a search that adds logits up.
+
+Real logits and their sums are above it, every sum with a `MASKED_LOGIT` is below.
+"""
 
 
 def mask_from_ids(ids):
