@@ -86,8 +86,8 @@ class RecurrentDecoder(keras.layers.Layer):
             score = "dot" if attention == "luong_dot" else attention
             self.look = Attention(score, name="attention", dtype=dtype)
         if attention in BEFORE:
-            # The first layer is replaced by one that attends. A layer draws the seeds of its
-            # initializers, so if the first one was not made, the training would be another.
+            # The first layer is replaced by one that attends. It was made, because a layer draws
+            # the seeds of its initializers: without it, another model would result from a seed.
             if cell == "gru":
                 own_cell = keras.layers.GRUCell(units, reset_after=False, name="cell", dtype=dtype)
             else:
@@ -129,8 +129,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
         # The first layer
         if self.attention in BEFORE:
-            # The result is `[s; c]`, and what the memory is prepared to are states, too: see
-            # `AttentionCell`.
+            # `AttentionCell` takes the prepared memory as states, and returns `[s; c]`.
             prepared = self.look.prepare(memory, memory_mask)
             s_and_c = first(y, initial_state=[*first_states, *prepared])
             s = s_and_c[..., : self.units]
@@ -206,8 +205,8 @@ class RecurrentDecoder(keras.layers.Layer):
         return [list(states[i : i + size]) for i in range(0, len(states), size)]
 
     def _last_state(self, states):
-        """`h` of the last layer."""
-        return self._by_layer(states)[-1][0]
+        """`h` of the last layer: h2 of `[h1, c1, h2, c2]` for LSTMs."""
+        return states[-STATES[self.cell]]
 
     def _output(self, s, y, c):
         if self.output_kind == "all":
