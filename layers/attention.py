@@ -62,13 +62,11 @@ class Attention(keras.layers.Layer):
             )
         if self.score == "additive":
             A = self.units or Q
-            self.W_s = self.add_weight(name="W_s", shape=(Q, A), initializer="glorot_uniform")
-            self.W_h = self.add_weight(name="W_h", shape=(D, A), initializer="glorot_uniform")
-            self.v = self.add_weight(
-                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
-            )
+            self.W_s = self.add_weight((Q, A), "glorot_uniform", name="W_s")
+            self.W_h = self.add_weight((D, A), "glorot_uniform", name="W_h")
+            self.v = self.add_weight((A,), keras.initializers.RandomUniform(-0.1, 0.1), name="v")
         elif self.score == "general":
-            self.W = self.add_weight(name="W", shape=(D, Q), initializer="glorot_uniform")
+            self.W = self.add_weight((D, Q), "glorot_uniform", name="W")
 
     def keys(self, memory):
         """The keys of a memory, float `(B, S, K)`: K is A for `additive`, else Q."""
@@ -95,6 +93,16 @@ class Attention(keras.layers.Layer):
             memory_mask = memory_mask[:, None, :]
         a_BTS = masked_softmax(score_BTS, memory_mask)
         return ops.matmul(a_BTS, memory), a_BTS
+
+    def prepare(self, memory, mask):
+        """The keys of a memory, the memory and its mask, 1 = real, for `attend_once`."""
+        return [self.keys(memory), memory, ops.cast(mask, memory.dtype)]
+
+    def attend_once(self, query_BQ, prepared):
+        """Attends by one query: returns the contexts, `(B, D)`, and the weights, `(B, S)`."""
+        keys, memory, mask = prepared
+        c_B1D, a_B1S = self(query_BQ[:, None, :], memory, mask != 0, keys)
+        return c_B1D[:, 0], a_B1S[:, 0]
 
     def _additive_score(self, query, keys_BSA):
         query_BTA = ops.matmul(query, self.W_s)

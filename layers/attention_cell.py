@@ -21,12 +21,12 @@ class AttentionCell(keras.layers.Layer):
         s~_t = tanh(W_ys y_{t-1} + W_ss (r_t * s_{t-1}) + W_cs c_t + b_s)
         s_t = z_t * s_{t-1} + (1 - z_t) * s~_t
 
-    `keras.layers.RNN` gives a cell only an input and states. So the memory comes as three more
-    states after the cell's own, which no step changes; `memory_states` makes them.
+    `keras.layers.RNN` gives a cell only an input and states. So what `Attention.prepare` makes of
+    the memory, three arrays, comes as three more states after the cell's own. No step changes them.
 
     Args:
         cell: `keras.layers.GRUCell` or `LSTMCell`; its first state is `s`.
-        attention: An `Attention`.
+        attention: An `Attention`, `layers.attention`.
 
     Call arguments:
         inputs: `y_{t-1}`, float `(B, E)`.
@@ -41,39 +41,29 @@ class AttentionCell(keras.layers.Layer):
         super().__init__(**kwargs)
         self.cell = cell
         self.attention = attention
-        # `RNN` needs the sizes only of states that it makes itself, and the memory is never one.
-        memory_sizes = [-1, -1, -1]
-        self.state_size = [*keras.tree.flatten(cell.state_size), *memory_sizes]
+        # `RNN` needs the size only of states that it makes itself, and the last three never are.
+        self.state_size = [*keras.tree.flatten(cell.state_size), -1, -1, -1]
 
     def build_for(self, inputs_size, memory_size):
-        """Makes the weights of the cell.
+        """Builds the cell, as the first part of the `build` of the layer that holds it.
 
-        `RNN.build` knows no `memory_size`. The layer around calls this first, and then `RNN.build`,
-        which leaves a cell alone that is built.
+        `RNN.build` does not know the size of the memory, and skips a cell that is built.
         """
         self.attention.build((None, None, self.cell.output_size), (None, None, memory_size))
         self.cell.build((None, inputs_size + memory_size))
         self.built = True
 
-    def memory_states(self, memory, mask):
-        """The keys of a memory, float `(B, S, D)`, the memory and its mask, with 1 for `True`."""
-        return [self.attention.keys(memory), memory, ops.cast(mask, memory.dtype)]
+    def step(self, y, cell_states, prepared):
+        """One step, with the result of `Attention.prepare`.
 
-    def attend(self, query, memory_states):
-        """Attends by one query, float `(B, Q)`: returns `c`, `(B, D)`, and weights, `(B, S)`."""
-        keys, memory, mask = memory_states
-        c_B1D, a_B1S = self.attention(query[:, None, :], memory, mask != 0, keys)
-        return c_B1D[:, 0], a_B1S[:, 0]
-
-    def step(self, inputs, cell_states, memory_states, training=None):
-        """One step: returns `s_t`, `c_t`, the attention weights and the cell's states after it."""
-        c, weights = self.attend(cell_states[0], memory_states)
-        x = ops.concatenate([inputs, c], axis=-1)
-        s, states_after = self.cell(x, cell_states, training=training)
+        Returns `s_t`, `c_t`, the attention weights and the cell's states after the step.
+        """
+        c, weights = self.attention.attend_once(cell_states[0], prepared)
+        s, states_after = self.cell(ops.concatenate([y, c], axis=-1), cell_states)
         return s, c, weights, states_after
 
-    def call(self, inputs, states, training=None):
+    def call(self, inputs, states):
         cell_states = states[:-3]
-        memory_states = states[-3:]
-        s, c, _, states_after = self.step(inputs, cell_states, memory_states, training)
-        return ops.concatenate([s, c], axis=-1), [*states_after, *memory_states]
+        prepared = states[-3:]
+        s, c, _, states_after = self.step(inputs, cell_states, prepared)
+        return ops.concatenate([s, c], axis=-1), [*states_after, *prepared]

@@ -65,28 +65,20 @@ class AttentionFlow(keras.layers.Layer):
         D = context_shape[-1]
         A = max(D // 2, 1)
         if (self.c2q or self.q2c) and self.kind == "trilinear":
-            glorot = keras.initializers.GlorotUniform()
-
-            def dot(shape, dtype=None):
-                return ops.concatenate(
-                    [glorot(shape, dtype)[:2], ops.ones((1, shape[1]), dtype)], axis=0
-                )
-
-            start = {"glorot": glorot, "dot": dot}[self.start]
-            self.w_3D = self.add_weight(name="w", shape=(3, D), initializer=start)
+            start = _dot_start if self.start == "dot" else "glorot_uniform"
+            self.w_3D = self.add_weight((3, D), start, name="w")
         elif self.c2q or self.q2c:
-            self.W_3DA = self.add_weight(name="W", shape=(3, D, A), initializer="glorot_uniform")
-            self.c_A = self.add_weight(name="c", shape=(A,), initializer="zeros")
-            self.v_A = self.add_weight(
-                name="v", shape=(A,), initializer=keras.initializers.RandomUniform(-0.1, 0.1)
-            )
+            self.W_3DA = self.add_weight((3, D, A), "glorot_uniform", name="W")
+            self.c_A = self.add_weight((A,), "zeros", name="c")
+            self.v_A = self.add_weight((A,), keras.initializers.RandomUniform(-0.1, 0.1), name="v")
         if self.fusion == "mlp":
             size = D * (4 if self.q2c else 3)
             self.perceptron = Dense(size, activation="relu", name="fusion", dtype=self.dtype_policy)
             self.perceptron.build((None, None, size))
 
     def call(self, context, query, context_mask=None, query_mask=None):
-        H_BTD, U_BJD = context, query
+        H_BTD = context
+        U_BJD = query
         context_mask = mask_or_all_real(context_mask, context)
         query_mask = mask_or_all_real(query_mask, query)
         if self.c2q or self.q2c:
@@ -108,9 +100,8 @@ class AttentionFlow(keras.layers.Layer):
         G = ops.concatenate(G, axis=-1)
         return self.perceptron(G) if self.fusion == "mlp" else G
 
-    def similarity(self, context, query):
+    def similarity(self, H_BTD, U_BJD):
         """`S` of eq. 1, float `(B, T, J)`; its softmax over `J` is a context word's attention."""
-        H_BTD, U_BJD = context, query
         if self.kind == "mlp":
             W_h, W_u, W_hu = (self.W_3DA[i] for i in range(3))
             hidden_BTJA = ops.matmul(H_BTD, W_h)[:, :, None] + ops.matmul(U_BJD, W_u)[:, None]
@@ -122,3 +113,9 @@ class AttentionFlow(keras.layers.Layer):
             + ops.einsum("bjd,d->bj", U_BJD, w_u)[:, None, :]
             + ops.einsum("btd,bjd->btj", H_BTD * w_hu, U_BJD)
         )
+
+
+def _dot_start(shape, dtype=None):
+    """Initial weights of eq. 1 that make `S_tj` nearly the product of `h_t` and `u_j`."""
+    start_3D = keras.initializers.GlorotUniform()(shape, dtype)
+    return ops.concatenate([start_3D[:2], ops.ones((1, shape[1]), dtype)], axis=0)

@@ -38,9 +38,9 @@ class AttentiveModule(keras.layers.Layer):
             not vectors.
         epsilon: Added to the variance in both normalisations; the release's 1e-6.
 
-    With exact masking, the steps after the attention are not computed for padded words. This is
-    only so on TensorFlow without XLA, see `layers.unpadding`; elsewhere the attribute `fast` is
-    false, and padded words are computed and then set to zero.
+    With exact masking on TensorFlow, the attribute `fast` is true: the steps after the attention
+    are not computed for padded words, see `layers.unpadding`. XLA cannot compile this. Without
+    `fast`, padded words are computed and then set to zero.
 
     Call arguments, with leading axes that broadcast against each other:
         query: `Q`, float `(..., Q, D)`.
@@ -51,7 +51,8 @@ class AttentiveModule(keras.layers.Layer):
         key_mask: Likewise, `(..., K)`; if `key` is left out, that of the query.
         scores: `Q K^T`, float `(..., Q, K)`, if the caller has it already (DAM needs the same
             product three times).
-        mask: The `query_mask` as Keras passes it where `query` is the only argument.
+        mask: The `query_mask` again: Keras passes the implicit mask under this name if `query` is
+            the only argument.
 
     Returns:
         Float `(..., Q, D)`, with the implicit mask of `query`. With exact masking and a
@@ -75,10 +76,10 @@ class AttentiveModule(keras.layers.Layer):
     def build(self, query_shape, *_):
         D = query_shape[-1]
         bias_shape = (1,) if self.scalar_bias else (D,)
-        self.W1_DD = self.add_weight(name="W1", shape=(D, D), initializer="orthogonal")
-        self.b1 = self.add_weight(name="b1", shape=bias_shape, initializer="zeros")
-        self.W2_DD = self.add_weight(name="W2", shape=(D, D), initializer="orthogonal")
-        self.b2 = self.add_weight(name="b2", shape=bias_shape, initializer="zeros")
+        self.W1_DD = self.add_weight((D, D), "orthogonal", name="W1")
+        self.b1 = self.add_weight(bias_shape, "zeros", name="b1")
+        self.W2_DD = self.add_weight((D, D), "orthogonal", name="W2")
+        self.b2 = self.add_weight(bias_shape, "zeros", name="b2")
         norm = {"epsilon": self.epsilon, "dtype": self.dtype_policy}
         self.attention_norm = LayerNorm(**norm, name="attention_norm")
         self.ffn_norm = LayerNorm(**norm, name="ffn_norm")
@@ -110,8 +111,8 @@ class AttentiveModule(keras.layers.Layer):
             return release_softmax(logits, query_mask, key_mask)
         if key_mask is not None:
             key_mask = key_mask[..., None, :]
-        # Zeros for words without a real key would take a pass over the weights here.
-        # `_feed_forward_masked` sets their vectors to zero in any case.
+        # A word without a real key gets uniform weights here, because zeros would take a pass over
+        # all weights. `_feed_forward_masked` sets its vector to zero.
         return masked_softmax(logits, key_mask, some_real=True)
 
     def _feed_forward(self, x):
@@ -134,7 +135,7 @@ class AttentiveModule(keras.layers.Layer):
     def compute_output_shape(self, query_shape, key_shape=None):
         if key_shape is None:
             key_shape = query_shape
-        # Keras works out the leading axes that the two have together.
+        # The leading axes broadcast, which Keras works out.
         products = row_products(keras.KerasTensor(query_shape), keras.KerasTensor(key_shape))
         return (*products.shape[:-1], query_shape[-1])
 
@@ -149,6 +150,6 @@ def row_products(x, y):
     [[11.0, 17.0]]
     """
     if tuple(x.shape[:-2]) == tuple(y.shape[:-2]):
-        lead = "abcefgh"[: len(x.shape) - 2]
+        lead = "rstuvwxyz"[: len(x.shape) - 2]
         return ops.einsum(f"{lead}qd,{lead}kd->{lead}qk", x, y)
     return ops.matmul(x, ops.swapaxes(y, -1, -2))

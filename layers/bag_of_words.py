@@ -37,11 +37,11 @@ class BagOfWords(keras.layers.Layer):
         dimension: D.
         max_words: With positions, number of words of the longest sentence. A longer sentence gets
             the signals of its first `max_words` places.
-        positions: The signals `PE`. In a sum they tell only the length of the sentence.
+        positions: The signals `PE`. Their sum tells only the length of the sentence.
             `"none"`: no signals.
             `"interleaved"`: the sinusoids of Vaswani et al. and of MEMMA's article, which are ten
             times as large as fresh word vectors.
-            `"halves"`: `layers.positions.sinusoids` times .1.
+            `"halves"`: `layers.positions.sinusoids`, first all sines, then all cosines, times .1.
         scale: `s`, factor of the word vectors: the root of D in Vaswani et al. 2017, section 3.4.
         trainable: `False`: frozen random word vectors.
 
@@ -75,9 +75,9 @@ class BagOfWords(keras.layers.Layer):
     def build(self, ids_shape, rows_shape=None):
         table_size = self.vocabulary_size + 1
         self.embeddings = self.add_weight(
+            (table_size, self.dimension),
+            keras.initializers.RandomNormal(stddev=STDDEV),
             name="embeddings",
-            shape=(table_size, self.dimension),
-            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
         self.is_word = np.ones((table_size, 1), "float32")
         self.is_word[0] = 0.0
@@ -87,8 +87,7 @@ class BagOfWords(keras.layers.Layer):
         # A sentence of n words gets the sum of the signals of n places: `PE` [p, q, r] gives
         # [0, p, p + q, p + q + r].
         signals_WD = position_signals(self.positions, self.max_words, self.dimension)
-        no_signal_1D = np.zeros((1, self.dimension), signals_WD.dtype)
-        self.sum_by_length = np.cumsum(np.concatenate([no_signal_1D, signals_WD]), axis=0)
+        self.sum_by_length = np.cumsum(np.pad(signals_WD, ((1, 0), (0, 0))), axis=0)
 
     def look_up(self, ids):
         """Scaled word vectors, zero for padding."""

@@ -69,7 +69,7 @@ class BiLSTM(keras.layers.Layer):
                 return bilstm(x, mask, forward, backward, training)
 
             return apply_padding_last(read, x, mask)
-        return zero_padding(self.both(x, mask=mask, training=training), mask[..., None])
+        return zero_padding(self.both(x, mask=mask), mask[..., None])
 
     def compute_output_shape(self, x_shape, mask_shape=None):
         return (*x_shape[:-1], 2 * self.units)

@@ -1,4 +1,4 @@
-"""The list of responses that a bot chooses from, and their match types.
+"""The candidates, responses that a bot chooses from: tables of ids for them, and match types.
 
 Shape suffixes:
     B dialogs   T turns   M sentences   E entities   Y types   D features
@@ -12,17 +12,15 @@ from keras import ops
 
 def add_ids(layer, name, shape):
     """Adds a table of ids to `layer`: an int32 weight, not trained, zeros until it is set."""
-    return layer.add_weight(
-        name=name, shape=shape, dtype="int32", initializer="zeros", trainable=False
-    )
+    return layer.add_weight(shape, "zeros", name=name, dtype="int32", trainable=False)
 
 
 @keras.saving.register_keras_serializable("colloquy")
 class IdTable(keras.layers.Layer):
     """A table of ids stored in the model, int32, such as the words of its candidates.
 
-    It is set by `model.set_weights`. A functional model consists of layers that are called with
-    tensors, so this one is called with one of the model's inputs, too. It ignores it.
+    `DialogModel.set_tables` sets it. The layer is called with any input of the model and ignores
+    it: a functional model holds only layers that are called with a tensor.
     """
 
     def __init__(self, shape, **kwargs):
@@ -50,7 +48,7 @@ def sum_by_candidate(values_BTN, index_CK):
     B, T, N = ops.shape(values_BTN)
     C = ops.shape(index_CK)[0]
 
-    # The values of an item become a row, because gathering whole rows is fast. Row 0 is zero.
+    # An item's values become a row, because taking whole rows is fast. Row 0, of no item, is zero.
     values_XN = ops.reshape(values_BTN, (B * T, N))
     rows_NX = ops.pad(ops.transpose(values_XN), [[1, 0], [0, 0]])
     rows_CKX = ops.take(rows_NX, index_CK, axis=0)
@@ -67,8 +65,9 @@ class MatchTypes(keras.layers.Layer):
     words is a value of `t` in the knowledge base and occurred before. So the score gains the
     product of the state and the vector of `t`.
 
-    The values of one type in a candidate form a group, which candidates may share. The gain is
-    computed for groups, so that no array `(B, T, C, Y)` is formed.
+    The values of one type in a candidate form a group: "rome" and "paris" in "from rome to paris".
+    Candidates with the same values share it. The gain is computed once for each group, and a
+    candidate gets the sum of its groups' gains.
 
     Args:
         types: Y.
@@ -93,9 +92,7 @@ class MatchTypes(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.type_YD = self.add_weight(
-            name="types", shape=(self.types, state_shape[-1]), initializer=initializer
-        )
+        self.type_YD = self.add_weight((self.types, state_shape[-1]), initializer, name="types")
         self.member_GL = add_ids(self, "members", self.groups)
         self.type_G = add_ids(self, "group_types", self.groups[:1])
         self.group_CK = add_ids(self, "candidate_groups", self.candidates)

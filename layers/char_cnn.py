@@ -54,10 +54,10 @@ class CharacterCNN(keras.layers.Layer):
         self.embedding.build(ids_shape)
         self.convolution.build((None, None, self.dimension))
 
-    def call(self, ids, training=None):
+    def call(self, ids):
         mask_NL1 = mask_from_ids(ids)[..., None]
         e_NLE = zero_padding(self.embedding(ids), mask_NL1)
-        e_NLE = self.drop(e_NLE, training=training)
+        e_NLE = self.drop(e_NLE)
         # Every character starts a window.
         e_NLE = ops.pad(e_NLE, [[0, 0], [0, self.width - 1], [0, 0]])
         # Zeros do not change the maximum: after relu, 0 is the least.

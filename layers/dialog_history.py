@@ -12,6 +12,8 @@ Shape suffixes:  B dialogs   M sentences   T turns   R turn distances   D featur
 import keras
 from keras import ops
 
+from colloquy.layers.word_embedding import look_up
+
 SPEAKERS = 4
 """Padding, user, bot, knowledge."""
 
@@ -39,8 +41,8 @@ def causal_mask(speakers):
     """Marks, for each sentence, itself and the sentences before it, boolean `(B, M, M)`.
 
     Args:
-        speakers: Int `(B, M)`, 0 = padding. Padding is before no sentence, but what is before
-            padding is marked, too.
+        speakers: Int `(B, M)`, 0 = padding. Padding is never marked, but the sentences before it
+            are marked for it, too.
 
     >>> causal_mask(np.array([[1, 2, 0]])).numpy().tolist()
     [[[True, False, False], [True, True, False], [True, True, False]]]
@@ -63,15 +65,10 @@ class SpeakerFeature(keras.layers.Layer):
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(
-            name="speakers", shape=(SPEAKERS, x_shape[-1]), initializer=initializer
-        )
+        self.table = self.add_weight((SPEAKERS, x_shape[-1]), initializer, name="speakers")
 
     def call(self, x, speakers):
-        # A product with 1 makes the gradient of the table dense. TensorFlow's own gradient of a
-        # lookup would be wrong for Adam, see `layers.word_embedding`.
-        table = ops.multiply(self.table, ops.ones((), dtype=self.table.dtype))
-        return x + ops.take(table, speakers, axis=0)
+        return x + look_up(self.table, speakers)
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -89,7 +86,7 @@ class TimeFeature(keras.layers.Layer):
 
     Call arguments:
         times: Number of turns before each sentence, int `(B, M)`.
-        turns: Any int `(B, T)`. Only its shape counts: turn `t` has `t` turns before it.
+        turns: Any int `(B, T)`, for its shape: the t-th turn has t turns before it.
 
     Returns:
         The vectors, float `(R, D)`.
@@ -104,9 +101,7 @@ class TimeFeature(keras.layers.Layer):
 
     def build(self, times_shape, turns_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)
-        self.table = self.add_weight(
-            name="times", shape=(self.limit, self.dimension), initializer=initializer
-        )
+        self.table = self.add_weight((self.limit, self.dimension), initializer, name="times")
 
     def call(self, times, turns):
         turns_before_BT1 = _indices(turns)[:, :, None]

@@ -20,40 +20,40 @@ USER, BOT, FACT = 1, 2, 3
 class State(NamedTuple):
     """What holds after a sentence.
 
-    A call of the bot makes earlier search results obsolete. So does a user who changes a wish after
-    a call. *Since then* means: since the last of these events.
+    A *reset* makes the results of earlier searches obsolete: a call of the bot, or a user who
+    changes a wish after a call.
     """
 
     # Of each dialog, bool `(B,)`.
     called: Any
     """The bot has made a call."""
     changed: Any
-    """Since the last call, the user has changed a wish."""
+    """The user has changed a wish since the last call."""
     nothing: Any
-    """Since then, a search found nothing."""
+    """A search has found nothing since the last reset."""
     silent: Any
     """The user's last turn was silence."""
 
     # Of each dialog and entity, bool `(B, 1 + E)`.
     wished: Any
-    """It is the user's wish for its slot. Slots are the types of entities in calls."""
+    """The user wishes it. Of the entities of one slot, the user wishes one at most."""
     offered: Any
-    """It is the restaurant that the bot named last since then."""
+    """It is the restaurant that the bot has named last since the last reset."""
     said: Any
     """Somebody has named it."""
     found: Any
-    """A fact has named it since then."""
+    """A fact, which is a result of a search, has named it since the last reset."""
     told: Any
-    """The bot has named it since then."""
+    """The bot has named it since the last reset."""
 
 
 FLAGS = ("called", "changed", "found", "nothing", "offered", "silent")
-"""Fields of `State`, for a dialog. `found` and `offered` mean: some entity is."""
+"""The first output for a dialog: fields of `State`. `found` and `offered` mean: some entity is."""
 CONDITIONS = ("said", "current", "found", "new", "offered")
-"""Fields of `State`, for an entity, with three differences:
+"""The second output for an entity. `said` and `found` are fields of `State`; the others are:
 
-    current: It is wished.
-    new: It is not told.
+    current: The user wishes it.
+    new: The bot has not told it.
     offered: It is the restaurant that is offered, or a value that only this restaurant has.
 """
 
@@ -79,7 +79,8 @@ class DialogState(keras.layers.Layer):
 
     The weights are int32 tables, set by `set_weights`:
         is_call_C: 1 for a candidate that is a call.
-        slot_E: The number of the entity's type, from 1, if it is a slot; otherwise 0.
+        slot_E: The number of the entity's type, from 1, if calls have values of this type: a slot.
+            Otherwise 0.
         restaurant_E: The entity's own number if it is a restaurant; otherwise 0.
         owner_E: For a value that only one restaurant has, such as its phone, the number of this
             restaurant; otherwise 0.
@@ -152,29 +153,26 @@ class DialogState(keras.layers.Layer):
         )
 
         def step(state, sentence_BX):
-            state = self._after_sentence(
-                state,
-                speaker_B=sentence_BX[:, 0],
-                response_B=sentence_BX[:, 1],
-                entities_BK=sentence_BX[:, 2:],
-            )
+            state = self._after_sentence(state, sentence_BX)
             return state, state
 
-        # `ops.scan` goes over one array here: each sentence is a row of all its numbers.
+        # `ops.scan` takes one array: a sentence is a row of its speaker, response and entities.
         sentences_BMX = ops.concatenate(
             [speakers[:, :, None], responses[:, :, None], entities], axis=2
         )
         _, states = ops.scan(step, start, ops.transpose(sentences_BMX, (1, 0, 2)))
         return states
 
-    def _after_sentence(self, state, speaker_B, response_B, entities_BK):
+    def _after_sentence(self, state, sentence_BX):
         """The `State` after one more sentence of each dialog."""
+        speaker_B = sentence_BX[:, 0]
+        response_B = sentence_BX[:, 1]
         is_user_B = speaker_B == USER
         is_bot_B = speaker_B == BOT
         is_fact_B = speaker_B == FACT
 
         # The sentence names entities.
-        position_BE = _positions(entities_BK, 1 + self.entities)
+        position_BE = _positions(sentence_BX[:, 2:], 1 + self.entities)
         named_BE = position_BE > 0
         named_by_bot_BE = named_BE & is_bot_B[:, None]
         named_by_fact_BE = named_BE & is_fact_B[:, None]
@@ -184,13 +182,13 @@ class DialogState(keras.layers.Layer):
         position_by_user_BE = ops.where(is_user_B[:, None], position_BE, 0)
         wished_BE = self._wishes(state.wished, position_by_user_BE)
 
-        # A call, or a changed wish after one, makes what was found, offered and told obsolete.
+        # A reset ends what was offered, found and told.
         response_index_B = ops.maximum(response_B - 1, 0)
         is_call_B = ops.take(self.is_call_C, response_index_B) > 0
         calls_B = is_bot_B & (response_B > 0) & is_call_B
         changes_B = state.called & ops.any(wished_BE != state.wished, axis=1)
-        stays_B = ~(calls_B | changes_B)
-        stays_B1 = stays_B[:, None]
+        keeps_B = ~(calls_B | changes_B)
+        keeps_B1 = keeps_B[:, None]
 
         # If the bot names several restaurants, the offer is the one with the highest number.
         offer_B1 = ops.max(ops.where(named_by_bot_BE, self.restaurant_E, 0), axis=1, keepdims=True)
@@ -198,26 +196,27 @@ class DialogState(keras.layers.Layer):
         return State(
             called=state.called | calls_B,
             changed=(state.changed & ~calls_B) | changes_B,
-            nothing=(state.nothing & stays_B) | finds_nothing_B,
+            nothing=(state.nothing & keeps_B) | finds_nothing_B,
             silent=ops.where(is_user_B, response_B < 0, state.silent),
             wished=wished_BE,
-            offered=ops.where(offer_B1 > 0, is_offer_BE, state.offered & stays_B1),
+            offered=ops.where(offer_B1 > 0, is_offer_BE, state.offered & keeps_B1),
             said=state.said | named_BE,
-            found=(state.found & stays_B1) | named_by_fact_BE,
-            told=(state.told & stays_B1) | named_by_bot_BE,
+            found=(state.found & keeps_B1) | named_by_fact_BE,
+            told=(state.told & keeps_B1) | named_by_bot_BE,
         )
 
     def _wishes(self, wished_BE, position_BE):
         """The user's wishes after a sentence that names entities at these positions.
 
-        The new wish for a slot is the last of its values that was not the wish before, as in "rome
-        instead of paris". A slot without such a value keeps its wish.
+        The new wish for a slot is the last of its values that was not the wish before: after "rome
+        instead of paris" it is rome, if it was paris before. A slot without such a value keeps its
+        wish.
         """
-        is_slot_YE = self._is_slot()
         new_BE = ops.where(wished_BE, 0, position_BE)
-        last_BY = ops.max(ops.where(is_slot_YE, new_BE[:, None], 0), axis=2)
-        last_of_slot_BE = ops.max(ops.where(is_slot_YE, last_BY[:, :, None], 0), axis=1)
-        return ops.where(last_of_slot_BE > 0, new_BE == last_of_slot_BE, wished_BE)
+        last_BY = ops.max(ops.where(self._is_slot(), new_BE[:, None], 0), axis=2)
+        # The last position in the slot of each entity; 0 for entities without a slot.
+        last_BE = ops.take(ops.pad(last_BY, [(0, 0), (1, 0)]), self.slot_E, axis=1)
+        return ops.where(last_BE > 0, new_BE == last_BE, wished_BE)
 
 
 def _positions(entities_BK, num_entities):

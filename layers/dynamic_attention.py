@@ -29,13 +29,13 @@ class ReadingCell(AttentionCell):
         self.cell.build((None, inputs_size + 2 * memory_size))
         self.built = True
 
-    def step(self, inputs, cell_states, memory_states, training=None):
+    def step(self, h, cell_states, prepared):
         s_before = cell_states[0]
-        h_and_s = ops.concatenate([inputs, s_before], axis=-1)
-        u, weights = self.attend(h_and_s, memory_states)
-        x = ops.concatenate([inputs, u, inputs * u], axis=-1)
-        s, states_after = self.cell(x, cell_states, training=training)
-        return s, u, weights, states_after
+        query = ops.concatenate([h, s_before], axis=-1)
+        u_tilde, weights = self.attention.attend_once(query, prepared)
+        x = ops.concatenate([h, u_tilde, h * u_tilde], axis=-1)
+        s, states_after = self.cell(x, cell_states)
+        return s, u_tilde, weights, states_after
 
 
 def reverse_words(x, mask):
@@ -92,18 +92,18 @@ class DynamicBiLSTM(keras.layers.Layer):
             rnn.cell.build_for(context_shape[-1], query_shape[-1])
             rnn.build(context_shape)
 
-    def call(self, context, query, context_mask=None, query_mask=None, training=None):
+    def call(self, context, query, context_mask=None, query_mask=None):
         context_mask = mask_or_all_real(context_mask, context)
         query_mask = mask_or_all_real(query_mask, query)
 
         def read(rnn, context):
             zeros_BH = ops.zeros((ops.shape(context)[0], self.units), context.dtype)
-            states = [zeros_BH, zeros_BH, *rnn.cell.memory_states(query, query_mask)]
-            s_and_u = rnn(context, initial_state=states, training=training)
+            prepared = rnn.cell.attention.prepare(query, query_mask)
+            # No mask: with JAX, Keras takes none beside states like these. Padding comes after the
+            # words, see `apply_padding_last`, so it changes the state of no word.
+            s_and_u = rnn(context, initial_state=[zeros_BH, zeros_BH, *prepared])
             return s_and_u[..., : self.units]
 
-        # `rnn` gets no mask of the context: with JAX it takes none beside such states. Padding
-        # comes after the words here, see `apply_padding_last`, so no state of a word depends on it.
         def read_both_ways(context, mask):
             forward, backward = self.directions
             forward_BTH = read(forward, context)

@@ -2,7 +2,7 @@
 
 Shape suffixes:
     B dialogs   T turns   M sentences   E entities   R turn distances   C candidates
-    K entities of a candidate   D features   N conditions
+    K entities of a candidate   D features   A the three weights a_1, a_2, a_3   N conditions
 """
 
 import keras
@@ -15,19 +15,21 @@ from colloquy.layers.candidates import add_ids, sum_by_candidate
 class EntityPointer(keras.layers.Layer):
     """Scores entities by the sentences that mention them, and candidates by their entities.
 
-    With `P` the 0-1 matrix of the entities that each sentence mentions, and for each turn's state
-    `h`
+    `P` is the 0-1 matrix of the entities that each sentence mentions. For the state `h` of a turn:
 
         a_n(m) = (W_n h) . (x_m + time_m)            weight of sentence m, n = 1, 2, 3
-        first  = a_1 P                               an entity, by its own sentences
-        passed = first P^T                           a sentence, by its entities
-        score  = (a_2 + a_3 * passed) P              an entity, also by the others in its sentences
+        first  = a_1 P                               score of an entity, by its sentences
+        passed = first P^T                           score of a sentence, by its entities
+        score  = (a_2 + a_3 * passed) P              score of an entity, by its sentences
                + (W_c h) . c                         and by the conditions `c` that it meets
 
-    The second step lets a phone number be that of the restaurant that was offered last, through the
-    fact that names both. A candidate gains the sum of its entities' scores; an entity that is
-    neither mentioned nor meets a condition scores 0. No entity has a vector of its own, so one that
-    is not in train is like any other.
+    Why twice: the bot offers a restaurant, and a fact names the restaurant and its phone number.
+    `passed` gives this fact a high score, and so the phone number gets one, which is in no other
+    sentence.
+
+    A candidate gains the sum of its entities' scores. An entity that is neither mentioned nor meets
+    a condition scores 0. No entity has a vector of its own, so one that is not in train is like any
+    other.
 
     Args:
         candidates: `(C, K)`.
@@ -56,28 +58,27 @@ class EntityPointer(keras.layers.Layer):
 
     def build(self, state_shape, *_):
         D = state_shape[-1]
-        self.kernel_DND = self.add_weight(
-            name="kernel", shape=(D, 3, D), initializer="glorot_uniform"
-        )
-        self.kernel_DN = self.add_weight(
-            name="conditions", shape=(D, self.conditions), initializer="zeros"
-        )
+        self.kernel_DAD = self.add_weight((D, 3, D), "glorot_uniform", name="kernel")
+        self.kernel_DN = self.add_weight((D, self.conditions), "zeros", name="conditions")
         self.entity_CK = add_ids(self, "candidate_entities", self.candidates)
 
     def call(self, state, sentences, seen, mentions, time_vectors, distances, conditions):
         dtype = state.dtype
         P_BME = ops.cast(mentions, dtype)
 
-        # a_1, a_2, a_3
-        h_BTND = ops.einsum("btd,dne->btne", state, self.kernel_DND)
-        a_BNTM = ops.einsum("btnd,bmd->bntm", h_BTND, sentences)
-        toward_BTNR = ops.einsum("btnd,rd->btnr", h_BTND, time_vectors)
-        a_BNTM = a_BNTM + ops.einsum("btnr,btmr->bntm", toward_BTNR, distances)
-        a_BNTM = a_BNTM * ops.cast(seen, dtype)[:, None]
+        # The weights of the sentences: W h times x, and W h times the time of each distance
+        Wh_BTAD = ops.einsum("btd,dae->btae", state, self.kernel_DAD)
+        a_BATM = ops.einsum("btad,bmd->batm", Wh_BTAD, sentences)
+        a_by_distance_BTAR = ops.einsum("btad,rd->btar", Wh_BTAD, time_vectors)
+        a_BATM = a_BATM + ops.einsum("btar,btmr->batm", a_by_distance_BTAR, distances)
+        a_BATM = a_BATM * ops.cast(seen, dtype)[:, None]
 
-        first_BTE = ops.matmul(a_BNTM[:, 0], P_BME)
+        # The scores by sentences
+        first_BTE = ops.matmul(a_BATM[:, 0], P_BME)
         passed_BTM = ops.einsum("bte,bme->btm", first_BTE, P_BME)
-        score_BTE = ops.matmul(a_BNTM[:, 1] + a_BNTM[:, 2] * passed_BTM, P_BME)
+        score_BTE = ops.matmul(a_BATM[:, 1] + a_BATM[:, 2] * passed_BTM, P_BME)
+
+        # The scores by conditions; entity 0 is padding
         weight_BTN = ops.matmul(state, self.kernel_DN)
         c_BTNE = ops.cast(conditions[..., 1:], dtype)
         score_BTE = score_BTE + ops.einsum("btn,btne->bte", weight_BTN, c_BTNE)

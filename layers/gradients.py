@@ -67,7 +67,7 @@ class Dense(keras.layers.Dense):
     [2, 3, 7]
     """
 
-    def call(self, x, training=None):
+    def call(self, x):
         y = ops.matmul(x, self.kernel)
         if self.use_bias:
             y = add_bias(y, self.bias)

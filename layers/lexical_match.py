@@ -25,15 +25,15 @@ class LexicalMatch(keras.layers.Layer):
 
     The first term is the cosine of TF-IDF vectors. A response that repeats a turn shares all its
     words with the context, so this term alone would rank it first. The second term, the echo,
-    subtracts something from such a response alone.
+    lowers such a response, whose cosine with one turn is near 1, and hardly any other.
 
     A word outside the vocabulary matches itself if it has a hashed id
     (`data.vocabulary.Vocabulary`): file names, versions and error messages decide which answer
     belongs to a question, and word vectors do not contain them. In training the logit is 0, because
     a network that is trained with the cosine learns less by itself (docs/experiments.md).
 
-    The echo compares sets of words: each word of a text counts once. With `stems` both terms
-    compare sets of stems: `install` and `installed` are one word.
+    In the echo each word of a text counts once. With `stems` words are replaced by their stems,
+    `installed` by `install`, and in both terms each stem counts once.
 
     Args:
         words: V; word ids are 1 to V, and 0 is padding.
@@ -64,40 +64,37 @@ class LexicalMatch(keras.layers.Layer):
         self.echo_gain = echo_gain
 
     def build(self, context_shape, responses_shape):
-        self.idf = self.add_weight(
-            name="idf", shape=(self.words + 1,), initializer="ones", trainable=False
-        )
+        self.idf = self.add_weight((self.words + 1,), "ones", name="idf", trainable=False)
         if self.stems:
             self.stem = self.add_weight(
+                (self.words + 1,),
+                lambda shape, dtype: ops.arange(shape[0], dtype=dtype),
                 name="stem",
-                shape=(self.words + 1,),
                 dtype="int32",
-                initializer=lambda shape, dtype: ops.arange(shape[0], dtype=dtype),
                 trainable=False,
             )
 
     def call(self, context, responses, training=False):
         if training:
             return ops.zeros(ops.shape(responses)[:2], "float32")
-        logits_BN = self.gain * self._similarity(context, responses)
-        if self.echo_gain:
-            logits_BN = logits_BN - self.echo_gain * self._echo(context, responses)
-        return logits_BN
+        if self.stems:
+            context = ops.take(self.stem, context, axis=0)
+            responses = ops.take(self.stem, responses, axis=0)
 
-    def _similarity(self, context, responses):
-        """The cosine of the whole context and each response, `(B, N)`."""
-        # The context becomes one long turn.
+        # The whole context and each response. The context becomes one long turn.
         context_B1W = ops.reshape(context, (ops.shape(context)[0], 1, -1))
         if self.stems:
-            context_B1W = self._distinct(context_B1W)
-            responses = self._distinct(responses)
-        cosines_BN1 = self._cosines(context_B1W, responses)
-        return cosines_BN1[:, :, 0]
+            cosines_BN1 = self._cosines(_distinct(context_B1W), _distinct(responses))
+        else:
+            cosines_BN1 = self._cosines(context_B1W, responses)
+        logits_BN = self.gain * cosines_BN1[:, :, 0]
 
-    def _echo(self, context, responses):
-        """The cosine of each response and its most similar turn, to a power, `(B, N)`."""
-        cosines_BNT = self._cosines(self._distinct(context), self._distinct(responses))
-        return ops.max(cosines_BNT, axis=2) ** ECHO_POWER
+        # Each turn and each response
+        if self.echo_gain:
+            cosines_BNT = self._cosines(_distinct(context), _distinct(responses))
+            echo_BN = ops.max(cosines_BNT, axis=2) ** ECHO_POWER
+            logits_BN = logits_BN - self.echo_gain * echo_BN
+        return logits_BN
 
     def _cosines(self, turns_BTK, responses_BNX):
         """The cosine of each turn and each response, `(B, N, T)`."""
@@ -115,17 +112,16 @@ class LexicalMatch(keras.layers.Layer):
         shared_BNT = ops.sum(ops.where(is_same_BNTKX, square_B1TK1, 0.0), axis=(3, 4))
         return shared_BNT / ops.sqrt(ops.maximum(norms_BNT, 1e-6))
 
-    def _distinct(self, ids):
-        """Each word once, or each stem, sorted: `[5, 3, 5] -> [3, 5, 0]`, 0 = padding."""
-        if self.stems:
-            ids = ops.take(self.stem, ids, axis=0)
-        words = ops.sort(ids, axis=-1)
-        is_repeated = ops.equal(words[..., 1:], words[..., :-1])
-        later_words = ops.where(is_repeated, 0, words[..., 1:])
-        return ops.concatenate([words[..., :1], later_words], axis=-1)
-
     def _weights(self, ids):
         """`v`, the words' weights, float32, 0 for padding and `unknown_id`."""
         is_word = (ids != 0) & (ids != self.unknown_id)
         idf = ops.take(ops.cast(self.idf, "float32"), ids, axis=0)
         return ops.where(is_word, ops.power(idf, self.power), 0.0)
+
+
+def _distinct(ids):
+    """Each id once, sorted, along the last axis: `[5, 3, 5] -> [3, 5, 0]`, 0 = padding."""
+    sorted_ids = ops.sort(ids, axis=-1)
+    is_repeated = ops.equal(sorted_ids[..., 1:], sorted_ids[..., :-1])
+    later_ids = ops.where(is_repeated, 0, sorted_ids[..., 1:])
+    return ops.concatenate([sorted_ids[..., :1], later_ids], axis=-1)

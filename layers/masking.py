@@ -13,7 +13,10 @@ from keras import ops
 MASKED_LOGIT = -1e30
 """The logit of padding."""
 LOWEST = -1e29
-"""A threshold: real logits and their sums are above it, every sum with a `MASKED_LOGIT` below."""
+"""A threshold to tell padding from real logits, in a search that adds logits up.
+
+Real logits and their sums are above it, every sum with a `MASKED_LOGIT` is below.
+"""
 
 
 def mask_from_ids(ids):
@@ -78,12 +81,11 @@ def masked_softmax(logits, key_mask=None, some_real=False):
     logits = ops.convert_to_tensor(logits)
     if key_mask is None:
         weights = _softmax(ops.cast(logits, "float32"))
-        return ops.cast(weights, logits.dtype)
-
-    # The softmax alone gives padding exactly 0, unless a row has no real key.
-    weights = _softmax(masked_logits(logits, key_mask))
-    if not some_real:
-        weights = zero_padding(weights, key_mask)
+    else:
+        weights = _softmax(masked_logits(logits, key_mask))
+        # The softmax alone gives padding exactly 0, unless a row has no real key.
+        if not some_real:
+            weights = zero_padding(weights, key_mask)
     return ops.cast(weights, logits.dtype)
 
 

@@ -2,7 +2,7 @@
 
 Shape suffixes:
     B batch   N candidates   P pairs (B N)   T turns   K utterance words   J response words
-    C, F channels
+    C channels   t, k, j axes of the pooled image
 """
 
 import math
@@ -12,12 +12,7 @@ from keras import ops
 
 from colloquy.layers import check_choice
 from colloquy.layers.attentive_module import MASKINGS
-from colloquy.layers.gradients import add_bias
-from colloquy.layers.masking import zero_padding
-from colloquy.layers.max_pooling import max_pool_3d
-
-POOL = 3
-"""Window and stride of both poolings, on all three axes."""
+from colloquy.layers.masked_images import POOL, convolve_and_pool, max_pool_3d
 
 
 def pooled_size(size):
@@ -35,17 +30,17 @@ class MatchAggregation(keras.layers.Layer):
 
         conv3d 3x3x3 + ELU, max-pool 3/3, conv3d 3x3x3 + ELU, max-pool 3/3, flatten, W3 f + b3
 
-    With `masking="exact"` a padded cell is absent from each pooling and zero before the second
-    convolution, as it has to be before the first; cells beyond the image count as zero features: an
-    image gives the same score however much padding surrounds it.
+    With `masking="exact"` an image gives the same score however much padding it has. Padded cells
+    are zero before each convolution, as cells beyond the image are, and the poolings skip them.
 
     Args:
         max_turns, max_words: The largest image; they fix the size of `W3`, 576 at 9 x 50 x 50.
         filters: Channels of the two convolutions. The release: (32, 16); Douban (16, 16).
         scale: Factor of the image; `1 / sqrt(D)` in DAM's release, the paper has none.
         masking: `"exact"`, or `"release"`: nothing is masked, and every image must have the largest
-            size. Images without padding give the same score either way, except where a size leaves
-            1 over after division by 3: `SAME` pooling then starts one cell before the image.
+            size. An image without padding gives the same score either way, unless a size such as 7
+            leaves 1 over after division by 3: the release's first pooling window then begins one
+            cell before the image.
 
     Call arguments:
         matches: The image's channels, a list of C float `(B, N, T, K, J)`, zero in padded cells
@@ -69,7 +64,7 @@ class MatchAggregation(keras.layers.Layer):
 
     def build(self, matches_shape, cell_mask_shape=None):
         shape = (None, *matches_shape[0][2:], len(matches_shape))
-        # Exact masks may compute in bfloat16, because `_pad_ends` avoids images two turns deep.
+        # In bfloat16, TensorFlow's convolution needs the padding of `convolve_and_pool`.
         dtype = self.dtype_policy if self.masking == "exact" else "float32"
         self.convolutions = []
         for i, filters in enumerate(self.filters):
@@ -87,36 +82,33 @@ class MatchAggregation(keras.layers.Layer):
             self.convolutions.append(convolution)
         words = pooled_size(self.max_words)
         self.grid = (pooled_size(self.max_turns), words, words, self.filters[-1])
-        self.W3 = self.add_weight(
-            name="W3", shape=(math.prod(self.grid), 1), initializer="orthogonal"
-        )
-        self.b3 = self.add_weight(name="b3", shape=(1,), initializer="zeros")
+        self.W3 = self.add_weight((math.prod(self.grid), 1), "orthogonal", name="W3")
+        self.b3 = self.add_weight((1,), "zeros", name="b3")
 
     def call(self, matches, cell_mask=None):
         self._check_sizes(matches[0].shape)
         B, N, *volume = ops.shape(matches[0])
-        # Stacking channels on the first axis and then moving the axis is much faster than stacking
-        # them on the last.
-        channels = [ops.reshape(match, (-1, *volume)) for match in matches]
-        x = ops.transpose(ops.stack(channels), (1, 2, 3, 4, 0))
+        channels_CPTKJ = ops.stack([ops.reshape(match, (-1, *volume)) for match in matches])
+        # This is much faster than a stack on the last axis.
+        x = ops.transpose(channels_CPTKJ, (1, 2, 3, 4, 0))
         if self.masking == "release":
             x = x * self.scale
             for convolution in self.convolutions:
-                x = max_pool_3d(convolution(x), POOL)
+                x = max_pool_3d(convolution(x))
         else:
             if cell_mask is None:
                 mask = ops.ones_like(x[..., 0], "bool")
             else:
                 mask = ops.reshape(cell_mask, (-1, *volume))
             first, second = self.convolutions
-            # Convolutions are linear, so the small kernel is scaled in place of the image.
+            # `conv(scale x)` is the same with a scaled kernel, which is smaller than the image.
             x, mask = convolve_and_pool(x, mask, first.kernel * self.scale, first.bias)
             x, mask = convolve_and_pool(x, mask, second.kernel, second.bias)
 
         # `W3` has a weight for each cell of the largest image. A smaller one uses the first.
         _, t, k, j, _ = ops.shape(x)
         W3_TKJC = ops.reshape(ops.cast(self.W3, "float32"), self.grid)[:t, :k, :j]
-        logits = ops.einsum("atkjc,tkjc->a", ops.cast(x, "float32"), W3_TKJC)
+        logits = ops.einsum("ptkjc,tkjc->p", ops.cast(x, "float32"), W3_TKJC)
         return ops.reshape(logits + ops.cast(self.b3, "float32"), (B, N))
 
     def _check_sizes(self, shape):
@@ -127,51 +119,3 @@ class MatchAggregation(keras.layers.Layer):
                     f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
                     f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
                 )
-
-    def compute_output_spec(self, matches, cell_mask=None):
-        return keras.KerasTensor(matches[0].shape[:2], dtype="float32")
-
-
-def convolve_and_pool(x, mask, kernel, bias):
-    """`max_pool(ELU(conv(x) + b))` over the real cells alone.
-
-    Adding a bias and ELU keep the order of numbers, so both are applied after the maximum, to one
-    of 27 cells. From float `(P, T, K, J, C)`, zero in padded cells, and its mask `(P, T, K, J)` to
-    float `(P, t, k, j, F)`, zero where a window has no real cell, and the mask of windows that have
-    one.
-    """
-    # The convolution's own padding is part of `_pad_ends`: with oneDNN, TensorFlow 2.21 makes one
-    # operation of a padding and a convolution after it, which forgets that the convolution is a
-    # "same" one.
-    x = _pad_ends(x, around=1)
-    mask = _pad_ends(mask)
-    x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
-    x, mask = max_pool_3d(x, POOL, mask)
-    x = ops.elu(add_bias(x, ops.cast(bias, x.dtype)))
-    return zero_padding(x, mask[..., None]), mask
-
-
-def _pad_ends(x, around=0):
-    """Pads `(P, T, K, J, ...)` at the ends so that pooling windows begin with the first cell.
-
-    If 1 were left over after division by 3, windows would begin one cell before the image. Turns
-    are padded to a multiple of 3, because in bfloat16 on a CPU TensorFlow 2.21 computes a wrong
-    gradient of the kernel for an image two turns deep.
-
-    `around` is the number of cells that are added on every side, too.
-    """
-    _, T, K, J = ops.shape(x)[:4]
-    padding = [
-        (0, 0),
-        (around, around + -T % POOL),
-        (around, around + _missing_words(K)),
-        (around, around + _missing_words(J)),
-    ]
-    other_axes = [(0, 0)] * (len(x.shape) - 4)
-    return ops.pad(x, padding + other_axes)
-
-
-def _missing_words(n):
-    """2 if 1 is left over after division by 3, else 0; `n` may be a tensor."""
-    remainder = n % POOL
-    return 2 * remainder * (2 - remainder)

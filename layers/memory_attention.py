@@ -19,12 +19,12 @@ class MemoryAttention(keras.layers.Layer):
         o      = [head_1; ..; head_H] W^O                                (eq. 11)
 
     `K = V` is the memory. With `time_vectors`, the vector of a sentence's distance in time is added
-    to it. The distance of a sentence depends on the turn, so these sums, `(B, T, M, D)`, would be
-    large. But a product with a sum is a sum of products: `call` multiplies with sentences and
-    distances separately, and adds the results.
+    to the sentence. The distance depends on the turn, so these sums, `(B, T, M, D)`, would be
+    large. They are never formed: `q (x + time) = q x + q time`, and the two products are computed
+    separately, the second one for the R distances only. The same holds for the weighted sum `o`.
 
     Args:
-        heads: H, divides D. Without projections 1.
+        heads: H, divides D; 1 without projections.
         projected: `False` leaves out all four projections, as in MemN2N.
         divisor: Divisor of the logits.
 
@@ -61,18 +61,13 @@ class MemoryAttention(keras.layers.Layer):
                 f"The features must be a multiple of the heads. Received: features={D}, heads={H}"
             )
         # Without projections, all stay `None`.
-        self.query_DHE = None
-        self.key_DHE = None
-        self.value_DHE = None
-        self.output_HED = None
+        self.query_DHE = self.key_DHE = self.value_DHE = self.output_HED = None
         if self.projected:
-            kernel = {"shape": (D, H, D // H), "initializer": "glorot_uniform"}
-            self.query_DHE = self.add_weight(name="query", **kernel)
-            self.key_DHE = self.add_weight(name="key", **kernel)
-            self.value_DHE = self.add_weight(name="value", **kernel)
-            self.output_HED = self.add_weight(
-                name="output", shape=(H, D // H, D), initializer="glorot_uniform"
-            )
+            shape = (D, H, D // H)
+            self.query_DHE = self.add_weight(shape, "glorot_uniform", name="query")
+            self.key_DHE = self.add_weight(shape, "glorot_uniform", name="key")
+            self.value_DHE = self.add_weight(shape, "glorot_uniform", name="value")
+            self.output_HED = self.add_weight((H, D // H, D), "glorot_uniform", name="output")
 
     def call(self, query, memory, memory_mask=None, time_vectors=None, distances=None):
         Q_BTHE = _project(query, self.query_DHE)
@@ -97,13 +92,13 @@ class MemoryAttention(keras.layers.Layer):
         return o_BTHE[..., 0, :], a_BHTM
 
     def _logits_of_times(self, Q_BTHE, time_vectors, distances_BTMR):
-        """`Q K^T` of all time vectors, and then for each sentence that of its distance."""
+        """`Q K^T` of the R time vectors; each sentence gets the product of its distance."""
         key_RHE = _project(time_vectors, self.key_DHE)
         logits_BTHR = ops.einsum("bthe,rhe->bthr", Q_BTHE, key_RHE)
         return ops.einsum("bthr,btmr->bhtm", logits_BTHR, distances_BTMR)
 
     def _output_of_times(self, a_BHTM, time_vectors, distances_BTMR):
-        """The sum of the weights at each distance, times the distance's vector."""
+        """The sum of the weights of the sentences at each distance, times the distance's vector."""
         value_RHE = _project(time_vectors, self.value_DHE)
         a_BTHR = ops.einsum("bhtm,btmr->bthr", a_BHTM, distances_BTMR)
         return ops.einsum("bthr,rhe->bthe", a_BTHR, value_RHE)

@@ -38,10 +38,12 @@ def apply_padding_last(function, x, mask):
         """Where `words_first` has moved each place: `[1, 2, 0] -> [2, 0, 1]`."""
         return ops.argsort(words_first(), axis=1)
 
-    def take_places(array, place_BT):
-        return ops.take_along_axis(array, place_BT[..., None], axis=1)
+    def move(array, places):
+        def moved():
+            return ops.take_along_axis(array, places()[..., None], axis=1)
 
-    words_first_x = ops.cond(is_moved, lambda: take_places(x, words_first()), lambda: x)
+        return ops.cond(is_moved, moved, lambda: array)
+
     length_B1 = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-    y = function(words_first_x, place_T < length_B1)
-    return ops.cond(is_moved, lambda: take_places(y, way_back()), lambda: y)
+    y = function(move(x, words_first), place_T < length_B1)
+    return move(y, way_back)

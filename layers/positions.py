@@ -65,13 +65,10 @@ class PositionalEncoding(keras.layers.Layer):
         self.max_words = max_words
 
     def build(self, x_shape):
-        self.weight_K = self.add_weight(name="lambda", shape=(self.max_words,), initializer="zeros")
+        self.weight_K = self.add_weight((self.max_words,), "zeros", name="lambda")
         self.signal_KD = sinusoids(self.max_words, x_shape[-1], max_timescale=10.0)
 
     def call(self, x):
         K = ops.shape(x)[-2]
         signal_KD = ops.convert_to_tensor(self.signal_KD, dtype=x.dtype)[:K]
         return x + self.weight_K[:K, None] * signal_KD
-
-    def compute_output_shape(self, x_shape):
-        return x_shape

@@ -17,10 +17,10 @@ from colloquy.layers.gradients import Dense
 from colloquy.layers.masking import mask_or_all_real
 from colloquy.layers.recurrent_encoder import STATES, make_recurrent
 
-BEFORE = {"additive": "additive", "dot": "dot"}
-"""Attention before the decoder's step: kinds, with their score of `layers.attention.Attention`."""
-AFTER = {"luong_dot": "dot", "general": "general", "scaled_dot": "scaled_dot"}
-"""Attention after the step: kinds, with their score."""
+BEFORE = ("additive", "dot")
+"""Kinds of attention before the decoder's step."""
+AFTER = ("luong_dot", "general", "scaled_dot")
+"""Kinds of attention after the step."""
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -41,7 +41,8 @@ class RecurrentDecoder(keras.layers.Layer):
 
     Args:
         cell, units, layers, dropout: See `RecurrentEncoder`.
-        attention: `"none"`, or one of `BEFORE` and `AFTER`.
+        attention: `"none"`, or one of `BEFORE` and `AFTER`: a score of `layers.attention`, where
+            `"luong_dot"` is the score `"dot"`.
         output: `"state"`: the output above; `"all"`: `[output; y_{t-1}; c_t]`.
 
     Call arguments:
@@ -75,47 +76,40 @@ class RecurrentDecoder(keras.layers.Layer):
         self.units = units
         self.attention = attention
         self.output_kind = output
-        policy = self.dtype_policy
-        stack = [
-            make_recurrent(cell, units, name=f"layer_{i}", dtype=policy) for i in range(layers)
-        ]
-        # Files of weights contain the names of the attributes `look`, `readout` and `stack`, so
-        # these cannot change.
-        self.look = None
+        dtype = self.dtype_policy
+        stack = []
+        for i in range(layers):
+            stack.append(make_recurrent(cell, units, name=f"layer_{i}", dtype=dtype))
+        # Files of weights contain the names of the attributes `look` (the attention), `readout`
+        # (`W_c`) and `stack`, so these cannot change.
         if attention != "none":
-            score = {**BEFORE, **AFTER}[attention]
-            self.look = Attention(score, name="attention", dtype=policy)
+            score = "dot" if attention == "luong_dot" else attention
+            self.look = Attention(score, name="attention", dtype=dtype)
         if attention in BEFORE:
-            # This replaces a layer that was made above. A layer draws the seeds of its
-            # initializers, so another order would change what is trained from a seed.
-            stack[0] = self._make_attending_layer()
+            # The first layer is replaced by one that attends. It was made, because a layer draws
+            # the seeds of its initializers: without it, another model would result from a seed.
+            if cell == "gru":
+                own_cell = keras.layers.GRUCell(units, reset_after=False, name="cell", dtype=dtype)
+            else:
+                own_cell = keras.layers.LSTMCell(units, name="cell", dtype=dtype)
+            attending = AttentionCell(own_cell, self.look, name="attention_cell", dtype=dtype)
+            stack[0] = keras.layers.RNN(
+                attending, return_sequences=True, name="layer_0", dtype=dtype
+            )
         if attention in AFTER:
             self.readout = Dense(
-                units, activation="tanh", use_bias=False, name="readout", dtype=policy
+                units, activation="tanh", use_bias=False, name="readout", dtype=dtype
             )
         # The list is assigned when it is full, because Keras tracks the layers that it holds then.
         self.stack = stack
-        self.drop = keras.layers.Dropout(dropout, dtype=policy)
-
-    def _make_attending_layer(self):
-        """Makes a first layer that attends before each step."""
-        options = {"name": "cell", "dtype": self.dtype_policy}
-        if self.cell == "gru":
-            cell = keras.layers.GRUCell(self.units, reset_after=False, **options)
-        else:
-            cell = keras.layers.LSTMCell(self.units, **options)
-        attention_cell = AttentionCell(
-            cell, self.look, name="attention_cell", dtype=self.dtype_policy
-        )
-        return keras.layers.RNN(
-            attention_cell, return_sequences=True, name="layer_0", dtype=self.dtype_policy
-        )
+        self.drop = keras.layers.Dropout(dropout, dtype=dtype)
 
     def build(self, y_shape, memory_shape):
         E = y_shape[-1]
         D = memory_shape[-1]
         first, *others = self.stack
         if self.attention in BEFORE:
+            # This builds `look`, too.
             first.cell.build_for(E, D)
         first_size = E + self.units if self.attention == "none" else E
         first.build((None, None, first_size))
@@ -125,7 +119,7 @@ class RecurrentDecoder(keras.layers.Layer):
             self.look.build((None, None, self.units), memory_shape)
             self.readout.build((None, None, self.units + D))
 
-    def call(self, y, memory, memory_mask=None, states=None, training=None):
+    def call(self, y, memory, memory_mask=None, states=None):
         memory_mask = mask_or_all_real(memory_mask, memory)
         if states is None:
             zeros_BH = ops.zeros((ops.shape(y)[0], self.units), y.dtype)
@@ -135,22 +129,22 @@ class RecurrentDecoder(keras.layers.Layer):
 
         # The first layer
         if self.attention in BEFORE:
-            memory_states = first.cell.memory_states(memory, memory_mask)
-            s_and_c = first(y, initial_state=[*first_states, *memory_states], training=training)
+            # `AttentionCell` takes the prepared memory as states, and returns `[s; c]`.
+            prepared = self.look.prepare(memory, memory_mask)
+            s_and_c = first(y, initial_state=[*first_states, *prepared])
             s = s_and_c[..., : self.units]
             c = s_and_c[..., self.units :]
         elif self.attention == "none":
             c_B1H = self._last_state(states)[:, None, :]
             c = ops.broadcast_to(c_B1H, (*ops.shape(y)[:2], self.units))
             y_and_c = ops.concatenate([y, c], axis=-1)
-            s, *_ = first(y_and_c, initial_state=first_states, training=training)
+            s, *_ = first(y_and_c, initial_state=first_states)
         else:
-            s, *_ = first(y, initial_state=first_states, training=training)
+            s, *_ = first(y, initial_state=first_states)
 
         # The other layers
         for layer, layer_states in zip(others, others_states, strict=True):
-            s = self.drop(s, training=training)
-            s, *_ = layer(s, initial_state=layer_states, training=training)
+            s, *_ = layer(self.drop(s), initial_state=layer_states)
 
         # The attention after the step
         if self.attention in AFTER:
@@ -159,14 +153,13 @@ class RecurrentDecoder(keras.layers.Layer):
         return self._output(s, y, c)
 
     def encoder_cache(self, memory, mask, states):
-        """What all steps of `step` attend to: a list of arrays `(B, ...)`.
+        """What all steps read, a list of arrays `(B, ...)`.
 
-        With attention these are the keys of the memory, the memory and its mask, 1 = real; without
-        it the encoder's last state.
+        It is the result of `Attention.prepare`, or without attention `c`, the encoder's last state.
         """
         if self.attention == "none":
             return [self._last_state(states)]
-        return [self.look.keys(memory), memory, ops.cast(mask, memory.dtype)]
+        return self.look.prepare(memory, mask)
 
     def step(self, y, states, cache):
         """Computes one word, from the word before it.
@@ -202,10 +195,7 @@ class RecurrentDecoder(keras.layers.Layer):
 
         # The attention after the step
         if self.attention in AFTER:
-            keys, memory, mask = cache
-            c_B1D, weights_B1S = self.look(s[:, None, :], memory, mask != 0, keys)
-            c = c_B1D[:, 0]
-            weights = weights_B1S[:, 0]
+            c, weights = self.look.attend_once(s, cache)
             s = self.readout(ops.concatenate([c, s], axis=-1))
         return self._output(s, y, c), all_states_after, weights
 
@@ -215,17 +205,10 @@ class RecurrentDecoder(keras.layers.Layer):
         return [list(states[i : i + size]) for i in range(0, len(states), size)]
 
     def _last_state(self, states):
-        """`h` of the last layer."""
-        return self._by_layer(states)[-1][0]
+        """`h` of the last layer: h2 of `[h1, c1, h2, c2]` for LSTMs."""
+        return states[-STATES[self.cell]]
 
     def _output(self, s, y, c):
         if self.output_kind == "all":
             return ops.concatenate([s, y, c], axis=-1)
         return s
-
-    def compute_output_shape(self, y_shape, memory_shape):
-        size = self.units
-        if self.output_kind == "all":
-            context_size = self.units if self.attention == "none" else memory_shape[-1]
-            size += y_shape[-1] + context_size
-        return (*y_shape[:2], size)

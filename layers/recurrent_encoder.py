@@ -84,13 +84,13 @@ class RecurrentEncoder(keras.layers.Layer):
             layer.build(x_shape)
             x_shape = (*x_shape[:-1], self.units)
 
-    def call(self, x, mask=None, training=None):
+    def call(self, x, mask=None):
         mask = mask_or_all_real(mask, x)
         last_states = []
         for i, layer in enumerate(self.stack):
             if i > 0:
-                x = self.drop(x, training=training)
-            x, *states = layer(x, mask=mask, training=training)
+                x = self.drop(x)
+            x, *states = layer(x, mask=mask)
             if self.bidirectional:
                 states = self._merge_directions(states)
             last_states += states
@@ -106,9 +106,3 @@ class RecurrentEncoder(keras.layers.Layer):
             else:
                 merged.append(ops.concatenate([forward, backward], axis=-1))
         return merged
-
-    def compute_output_shape(self, x_shape, mask_shape=None):
-        memory = (*x_shape[:2], self.units)
-        state = (x_shape[0], self.units)
-        num_states = len(self.stack) * STATES[self.cell]
-        return [memory] + [state] * num_states

@@ -6,6 +6,8 @@ Shape suffixes:  ... leading axes   F slots and flags   D features
 import keras
 from keras import ops
 
+from colloquy.layers.word_embedding import look_up
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class StateVector(keras.layers.Layer):
@@ -31,15 +33,11 @@ class StateVector(keras.layers.Layer):
         self.dimension = dimension
 
     def build(self, known_shape):
-        self.vectors = self.add_weight(
-            name="vectors", shape=(self.VECTORS, self.dimension), initializer="zeros"
-        )
+        self.vectors = self.add_weight((self.VECTORS, self.dimension), "zeros", name="vectors")
         # The remainders keep the powers small.
         self.power_F = [3**place % 8191 for place in range(known_shape[-1])]
 
     def call(self, known):
         powers = ops.cast(known, "int32") * ops.array(self.power_F, "int32")
         number = ops.sum(powers, axis=-1) % self.VECTORS
-        # A product with 1 makes the gradient of the table dense, see `layers.word_embedding`.
-        vectors = ops.multiply(self.vectors, ops.ones((), dtype=self.vectors.dtype))
-        return ops.cast(ops.take(vectors, number, axis=0), self.compute_dtype)
+        return ops.cast(look_up(self.vectors, number), self.compute_dtype)

@@ -1,4 +1,4 @@
-"""A bidirectional LSTM by TensorFlow's own operations, for CPUs.
+"""A bidirectional LSTM by TensorFlow's own operations, for CPUs, and its gradient.
 
     a_t           = x_t W + h_{t-1} U + b
     i_t, f_t, o_t = sigmoid(a_t)              input gate, forget gate, output gate
@@ -7,32 +7,30 @@
     h_t           = o_t tanh(c_t)             output
 
 `a_t` has 4H columns, H for each of i, f, n and o, in this order. `backwards` means that a text is
-read from its last word to its first: then the step before t is t + 1.
+read from its last word to its first: then the step before t is t + 1. A name that begins with `d`
+is a gradient: `dc` is that of `c`.
 
 Shape suffixes:
-    T steps   B sequences   D features of the input   H units   G columns of `a`, 4H
-    P parts of the steps    N words of a part         R rows
+    T steps   B sequences   D features of the input   H units   G columns of `a`, 4H   R rows
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from colloquy.layers.masking import zero_padding
-
-PARTS = 4
-"""`_outputs_by_operation` cuts the steps into this number of parts."""
+from colloquy.layers.tensorflow_kernels import lstm_outputs
 
 
 class States(NamedTuple):
     """The values of an LSTM at all steps, float32 `(T, B, H)` each."""
 
-    h: tf.Tensor
-    c: tf.Tensor
-    i: tf.Tensor
-    f: tf.Tensor
-    o: tf.Tensor
-    n: tf.Tensor
+    h: Any
+    c: Any
+    i: Any
+    f: Any
+    o: Any
+    n: Any
 
 
 def bilstm(x_BTD, mask_BT, forward, backward, training=False):
@@ -66,11 +64,11 @@ def _lstm(x_TBD, mask_TB, weights, backwards, training):
     @tf.custom_gradient
     def compute(x_TBD, W_DG, U_HG, b_G):
         arguments = [tf.cast(array, "float32") for array in (x_TBD, W_DG, U_HG, b_G)]
-        states = None
         if training:
             states = _states_by_loop(*arguments, mask_TB, backwards)
             h_TBH = states.h
         else:
+            states = None
             h_TBH = _outputs_by_operation(*arguments, mask_TB, backwards)
 
         def gradient(dh_TBH):
@@ -82,7 +80,18 @@ def _lstm(x_TBD, mask_TB, weights, backwards, training):
     return compute(x_TBD, *[tf.convert_to_tensor(array) for array in weights])
 
 
-# === Training ===
+def _outputs_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
+    """`h` for inference. The operation only reads forwards, so texts are reversed and put back."""
+    lengths_B = tf.reduce_sum(tf.cast(mask_TB, "int32"), axis=0)
+
+    def reverse_words(array):
+        return tf.reverse_sequence(array, lengths_B, seq_axis=0, batch_axis=1)
+
+    if backwards:
+        h_TBH = reverse_words(lstm_outputs(reverse_words(x_TBD), W_DG, U_HG, b_G))
+    else:
+        h_TBH = lstm_outputs(x_TBD, W_DG, U_HG, b_G)
+    return zero_padding(h_TBH, mask_TB[..., None])
 
 
 def _states_by_loop(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
@@ -96,7 +105,7 @@ def _states_by_loop(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
         t = T - 1 - steps_done if backwards else steps_done
         a_BG = xW_TBG[t] + tf.nn.bias_add(tf.matmul(h_BH, U_HG), b_G)
 
-        # One sigmoid is for all columns; those of `n` get a tanh instead.
+        # One sigmoid for all columns is fast. Those of `n` are not used: `n` needs a tanh.
         i, f, _, o = tf.split(tf.sigmoid(a_BG), 4, axis=1)
         n = tf.tanh(a_BG[:, 2 * H : 3 * H])
         # At padding c is 0, and therefore h is 0, too.
@@ -104,15 +113,15 @@ def _states_by_loop(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
         h_BH = o * tf.tanh(c_BH)
 
         values = States(h_BH, c_BH, i, f, o, n)
-        written = [array.write(t, value) for array, value in zip(arrays, values, strict=True)]
-        return steps_done + 1, h_BH, c_BH, States(*written)
+        arrays = [array.write(t, value) for array, value in zip(arrays, values, strict=True)]
+        return steps_done + 1, h_BH, c_BH, arrays
 
     zeros_BH = tf.zeros((B, H))
     arrays = [tf.TensorArray("float32", T, element_shape=(None, H)) for _ in States._fields]
     *_, arrays = tf.while_loop(
         cond=lambda steps_done, *_: steps_done < T,
         body=step,
-        loop_vars=(0, zeros_BH, zeros_BH, States(*arrays)),
+        loop_vars=(0, zeros_BH, zeros_BH, arrays),
         parallel_iterations=1,
     )
     return States(*[array.stack() for array in arrays])
@@ -121,8 +130,9 @@ def _states_by_loop(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
 def _gradients(dh_TBH, states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
     """The gradients of `x`, `W`, `U` and `b`, from that of `h`.
 
-    The gradients of `x`, `W` and `U` are one product each, over all steps at once, in the dtype of
-    `x_TBD`.
+        dx_t = da_t W^T     dW = sum_t x_t^T da_t     dU = sum_t h_{t-1}^T da_t     db = sum_t da_t
+
+    Each product is over all steps at once, in the dtype of `x_TBD`.
     """
     dh_TBH = tf.cast(dh_TBH, "float32")
     U_float32_HG = tf.cast(U_HG, "float32")
@@ -140,14 +150,17 @@ def _gradients(dh_TBH, states, x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
 def _gradient_of_a(dh_TBH, states, U_HG, mask_TB, backwards):
     """The gradient of `a`, `(T, B, 4H)`, by a loop from the last step that was read to the first.
 
-    The loop only adds up the gradients of `h` and `c`. All derivatives are computed before it.
+        dh_t = dh_TBH[t] + da_{t+1} U^T
+        dc_t = dc_{t+1} f_{t+1} + dh_t o_t (1 - tanh(c_t)^2)
+        da_t = [dc_t; dc_t; dc_t; dh_t] * derivatives of [c; c; c; h] by the columns i, f, n, o
+
+    All derivatives are computed before the loop.
     """
     T = tf.shape(dh_TBH)[0]
     is_real_TB1 = tf.cast(mask_TB, "float32")[..., None]
     _, c, i, f, o, n = states
     tanh_c = tf.tanh(c)
 
-    # The derivatives of c by the columns i, f and n of `a`, and of h by the columns o.
     # SigmoidGrad is dy y (1 - y), and TanhGrad is dy (1 - y^2).
     derivatives = [
         tf.raw_ops.SigmoidGrad(y=i, dy=n),
@@ -158,30 +171,27 @@ def _gradient_of_a(dh_TBH, states, U_HG, mask_TB, backwards):
     derivatives_TBG = tf.concat(derivatives, axis=-1)
     h_by_c_TBH = tf.raw_ops.TanhGrad(y=tanh_c, dy=o)
 
-    def step(steps_done, da_after_BG, dc_after_BH, da_array):
-        # The step after t gives the gradient of its `a`, and its part of the gradient of c_t.
+    def step(steps_done, da_next_BG, dc_from_next_BH, da_array):
+        # `da_next` is da_{t+1}, and `dc_from_next` is dc_{t+1} f_{t+1}.
         t = steps_done if backwards else T - 1 - steps_done
-        dh_BH = dh_TBH[t] + tf.matmul(da_after_BG, U_HG, transpose_b=True)
-        dc_BH = is_real_TB1[t] * (dc_after_BH + dh_BH * h_by_c_TBH[t])
+        dh_BH = dh_TBH[t] + tf.matmul(da_next_BG, U_HG, transpose_b=True)
+        dc_BH = is_real_TB1[t] * (dc_from_next_BH + dh_BH * h_by_c_TBH[t])
         da_BG = tf.concat([dc_BH, dc_BH, dc_BH, dh_BH], axis=-1) * derivatives_TBG[t]
         return steps_done + 1, da_BG, dc_BH * f[t], da_array.write(t, da_BG)
 
+    zeros_BG = tf.zeros_like(derivatives_TBG[0])
+    zeros_BH = tf.zeros_like(h_by_c_TBH[0])
     *_, da_array = tf.while_loop(
         cond=lambda steps_done, *_: steps_done < T,
         body=step,
-        loop_vars=(
-            0,
-            tf.zeros_like(derivatives_TBG[0]),
-            tf.zeros_like(h_by_c_TBH[0]),
-            tf.TensorArray("float32", T),
-        ),
+        loop_vars=(0, zeros_BG, zeros_BH, tf.TensorArray("float32", T)),
         parallel_iterations=1,
     )
     return da_array.stack()
 
 
 def _step_before(values_TBH, backwards):
-    """For each step the values of the step before it: `[1, 2, 3] -> [0, 1, 2]`.
+    """For each step the values of the step read before it: `[1, 2, 3] -> [0, 1, 2]`.
 
     Backwards, the step before t is t + 1: `[1, 2, 3] -> [2, 3, 0]`.
     """
@@ -199,83 +209,3 @@ def _sum_of_products(x_TBD, da_TBG):
     x_RD = tf.reshape(x_TBD, (-1, x_TBD.shape[-1]))
     da_RG = tf.reshape(da_TBG, (-1, da_TBG.shape[-1]))
     return tf.matmul(x_RD, da_RG, transpose_a=True)
-
-
-# === Inference ===
-
-
-def _outputs_by_operation(x_TBD, W_DG, U_HG, b_G, mask_TB, backwards):
-    """`h` by TensorFlow's operation `BlockLSTMV2`, called for one part of the steps at a time.
-
-    The operation only reads forwards, so a text that is read backwards is reversed before it.
-    """
-    T, B = tf.unstack(tf.shape(mask_TB))
-    H = U_HG.shape[0]
-    lengths_B = tf.reduce_sum(tf.cast(mask_TB, "int32"), axis=0)
-
-    def reverse_if_backwards(array):
-        """Reverses the words of each text; padding stays after them."""
-        if not backwards:
-            return array
-        return tf.reverse_sequence(array, lengths_B, seq_axis=0, batch_axis=1)
-
-    # The steps of a part, rounded up. Zeros fill the last part.
-    steps = (T + PARTS - 1) // PARTS
-    x_TBD = reverse_if_backwards(x_TBD)
-    x_TBD = tf.pad(x_TBD, [(0, PARTS * steps - T), (0, 0), (0, 0)])
-
-    h_BH = tf.zeros((B, H))
-    c_BH = tf.zeros((B, H))
-    no_peephole_H = tf.zeros(H)
-    h_of_parts = []
-    inputs, weights = _inputs_and_weights(x_TBD, W_DG)
-    for x, W in zip(inputs, weights, strict=True):
-        values = tf.raw_ops.BlockLSTMV2(
-            seq_len_max=tf.cast(steps, "int64"),
-            x=x,
-            w=tf.concat([W, U_HG], axis=0),
-            b=b_G,
-            cs_prev=c_BH,
-            h_prev=h_BH,
-            wci=no_peephole_H,
-            wcf=no_peephole_H,
-            wco=no_peephole_H,
-            use_peephole=False,
-            cell_clip=0.0,
-        )
-        h_BH = values.h[-1]
-        c_BH = values.cs[-1]
-        h_of_parts.append(values.h)
-
-    h_TBH = reverse_if_backwards(tf.concat(h_of_parts, axis=0)[:T])
-    return zero_padding(h_TBH, mask_TB[..., None])
-
-
-def _inputs_and_weights(x_TBD, W_DG):
-    """The inputs and weights that `BlockLSTMV2` multiplies in each part, two lists of `PARTS`.
-
-    These could be `x` and `W`. But the operation reads all its weights at each step, and for one
-    text this takes most of its time, so they are replaced by smaller ones with the same products.
-    """
-    T, B = tf.unstack(tf.shape(x_TBD)[:2])
-    D, G = W_DG.shape
-    num_words = T // PARTS * B
-
-    def for_few_words():
-        # The weights are the products `x W` of the part's words themselves, and the input of the
-        # n-th word is a one-hot vector, which selects the n-th of them.
-        products_TBG = tf.tensordot(x_TBD, W_DG, 1)
-        products_PNG = tf.reshape(products_TBG, (PARTS, num_words, G))
-        one_hot_NN = tf.one_hot(tf.range(num_words), num_words)
-        one_hot_TBN = tf.reshape(one_hot_NN, (-1, B, num_words))
-        return [one_hot_TBN] * PARTS, tf.unstack(products_PNG)
-
-    def for_many_words():
-        if D <= G:
-            return tf.split(x_TBD, PARTS), [W_DG] * PARTS
-        # The products `x W` are narrower than `x`: they are the inputs, and the weights change
-        # nothing.
-        products_TBG = tf.tensordot(x_TBD, W_DG, 1)
-        return tf.split(products_TBG, PARTS), [tf.eye(G)] * PARTS
-
-    return tf.cond(num_words < min(D, G), for_few_words, for_many_words)

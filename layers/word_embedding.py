@@ -7,6 +7,14 @@ import keras
 from keras import ops
 
 
+def look_up(table_VD, ids):
+    """The rows `ids` of a trained table, with a dense gradient."""
+    # A product with 1 makes the gradient dense. TensorFlow's optimizer removes it from the forward
+    # pass.
+    one = ops.ones((), dtype=table_VD.dtype)
+    return ops.take(ops.multiply(table_VD, one), ids, axis=0)
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
     """`keras.layers.Embedding` whose gradient is dense on every backend.
@@ -28,11 +36,7 @@ class WordEmbedding(keras.layers.Embedding):
         if keras.backend.standardize_dtype(ids.dtype) not in ("int32", "int64"):
             # `keras.Sequential` casts its input to floats, ids too.
             ids = ops.cast(ids, "int32")
-        # A product with 1 makes the gradient dense. TensorFlow's optimizer removes it from the
-        # forward pass.
-        one = ops.ones((), dtype=self.embeddings.dtype)
-        table_VD = ops.multiply(self.embeddings, one)
-        return ops.cast(ops.take(table_VD, ids, axis=0), self.compute_dtype)
+        return ops.cast(look_up(self.embeddings, ids), self.compute_dtype)
 
 
 @keras.saving.register_keras_serializable("colloquy")

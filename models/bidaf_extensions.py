@@ -11,7 +11,7 @@ Shape suffixes:
 import keras
 from keras import ops
 
-from colloquy.layers.masking import mask_from_ids, masked_softmax, zero_padding
+from colloquy.layers.masking import masked_softmax, zero_padding
 from colloquy.layers.word_embedding import WordEmbedding
 
 ANSWER_UNITS = 80
@@ -19,8 +19,9 @@ ANSWER_UNITS = 80
 ANSWER_BIAS = -5.0
 """The answer logit at the start of training.
 
-In a network trained without it, `log sum exp` over the logits of all spans is above 5 in most
-contexts with the answer and below 5 in most of the others.
+Without an answer logit, a trained network's `log sum exp` over the logits of all spans is above 5
+in most contexts with an answer, and below 5 in most of the others. With -5 it is compared with 0,
+the logit of no answer.
 """
 
 
@@ -30,8 +31,8 @@ contexts with the answer and below 5 in most of the others.
 def add_exact_match(x_context, x_query, words_N, context_BT, query_BJ, unknown_id):
     """Adds a feature to each word: 1 if the other text has it, else 0.
 
-    Two words match if they are the same token, or different tokens with the same known word, such
-    as `The` and `the`.
+    Two words match if they are the same token, or tokens with the same known word id, as `The` and
+    `the` are.
 
     Args:
         x_context: Features of the context's words, float `(B, T, D)`.
@@ -67,13 +68,13 @@ def learnt_vectors(c, words_N):
 
     They are added to the frozen vectors of these words, and are 0 for all other words.
     """
-    # Row 0 of the table is not used, row 1 is the unknown word's, the others are the last words'.
+    # The rows of the table: 0 for all other words, 1 for the unknown word, then the last words.
     # 7 words of which the last 2 are trained, unknown_id 2: words [1, 2, 6, 7] -> rows [0, 1, 2, 3]
     table = WordEmbedding(c.trained_words + 2, c.embedding_dim, "zeros", name="unknown_words")
     first_trained = c.vocabulary_size - c.trained_words + 1
-    row_N = ops.where(words_N >= first_trained, words_N - first_trained + 2, 0)
+    row_N = ops.where(words_N >= first_trained, 2 + words_N - first_trained, 0)
     row_N = ops.where(ops.equal(words_N, c.unknown_id), 1, row_N)
-    return zero_padding(table(row_N), mask_from_ids(row_N)[:, None])
+    return zero_padding(table(row_N), (row_N != 0)[:, None])
 
 
 # === no_answer (Clark and Gardner 2018, section 3.2) ===
@@ -85,6 +86,8 @@ class AnswerLogit:
     The logit of "this context has no answer" is 0.
 
         v1 = sum_t p1_t [g_t; m_t],  v2 = sum_t p2_t [g_t; m2_t],  z = w ReLU(W [v1; v2] + b) + c
+
+    `p1` and `p2` are the probabilities of the words as start and as end of the answer.
     """
 
     def __init__(self):
@@ -101,7 +104,7 @@ class AnswerLogit:
 
         Args:
             G_and_M, G_and_M2: The inputs of the logits of start and end, float `(B, T, D)`.
-            logits_B2T: These logits.
+            logits_B2T: These logits: of the start at index 0 of the axis 2, of the end at index 1.
             t_mask: Boolean `(B, T)`, `True` = real.
         """
         p_B2T = masked_softmax(logits_B2T, t_mask[:, None, :])

@@ -1,8 +1,8 @@
 """Writes replies word by word: greedy search, beam search and sampling.
 
 One loop in the graph writes all replies of a batch at once, and ends when each has its `_EOS_`. The
-number of hypotheses, the length of the buffer for a reply, sampling and `anti_lm_weight` change the
-graph. All other settings are inputs, one number per source.
+arguments of `decode` change the graph. The settings in `INPUTS` do not: they are tensors, one
+number per source.
 
 Shape suffixes:
     B batch   K hypotheses   L words of a reply   V words of the vocabulary   T earlier replies
@@ -10,7 +10,7 @@ Shape suffixes:
 """
 
 from types import SimpleNamespace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import keras
 from keras import ops, tree
@@ -20,7 +20,7 @@ from colloquy.base.config import Config, NonNegative
 from colloquy.layers.masking import LOWEST, MASKED_LOGIT
 from colloquy.models.anti_lm import AntiLM
 from colloquy.models.forbidden_words import LONGEST_BLOCKED, forbid_words
-from colloquy.models.next_words import best_continuations, draw, length_penalty
+from colloquy.models.next_words import Hypotheses, best_continuations, draw, length_penalty
 
 MOST_BEAMS = 100
 """Most hypotheses of a search: each needs a row of logits over the whole vocabulary."""
@@ -45,10 +45,9 @@ class Decoding(Config):
     block_ngrams: Annotated[int, Field(ge=0, le=LONGEST_BLOCKED)] = 0
     """Length of the word sequences that a reply must not repeat; 0: any may be repeated."""
     anti_lm_weight: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Weight of a word's log probability after an empty source, `_EOS_` alone, which is subtracted
-    from that after the source. Replies that would answer anything are probable after the empty
-    source, too, and so lose (MMI-antiLM of Li et al. 2016; the language model is the model
-    itself)."""
+    """MMI-antiLM of Li et al. 2016: a word's log probability after an empty source, `_EOS_` alone,
+    times this weight, is subtracted from its log probability after the source. Replies that would
+    answer anything are probable after the empty source, too, and so lose."""
     temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Sampling: logits are divided by it."""
     top_p: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
@@ -82,23 +81,6 @@ INPUTS = {
 # === Search ===
 
 
-class Hypotheses(NamedTuple):
-    """The replies of a batch after some steps of the search, K for each source."""
-
-    ids_BKL: Any
-    """The words, int32, then 0."""
-    word_BK: Any
-    """The last word, int32: the input of the next step. 0 if the reply is finished."""
-    score_BK: Any
-    """Log probability, float32."""
-    length_BK: Any
-    """Number of words, int32, `_EOS_` included."""
-    done_BK: Any
-    """True if the reply is finished."""
-    states: Any
-    """States of the decoder, `(N, ...)`: the K hypotheses of a source are consecutive rows."""
-
-
 def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False):
     """Writes replies.
 
@@ -114,16 +96,17 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
 
     Returns:
         Ids, int32 `(B, K, L)`, `_EOS_` included, then 0, the best reply first.
-        What they are ranked by, float32 `(B, K)`: the log probability by the model, less what
-        `anti_lm_weight` subtracts, divided by the length penalty. Where there are fewer replies
-        than K, the others are 0 throughout and ranked by `LOWEST`.
+        Their scores, by which they are sorted, float32 `(B, K)`: the log probability by the model,
+        less what `anti_lm_weight` subtracts, divided by the length penalty.
+        A search may find fewer replies than K. Then the last rows of ids are 0, with the score
+        `LOWEST`.
     """
     K = num_beams
     L = reply_length
     source_BS = inputs["source"]
     noise_BKL = inputs.get("noise")
-    fields = {name: inputs[name] for name in INPUTS}
-    settings = SimpleNamespace(**fields, anti_lm=anti_lm)
+    # The tensors of the inputs: `settings.min_length`, for example, is `(B, 1)`.
+    settings = SimpleNamespace(**inputs, anti_lm=anti_lm)
     if anti_lm:
         weight_N1 = ops.repeat(settings.anti_lm_weight, K, axis=0)
         model = AntiLM(model, weight_N1, eos_id)
@@ -144,23 +127,16 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
         logits_BKV = ops.reshape(ops.cast(logits_NV, "float32"), (-1, K, logits_NV.shape[-1]))
         allowed_BKV = forbid_words(settings, t, hypotheses.ids_BKL, logits_BKV, eos_id, unk_id)
 
-        # 2. The choice of a word
-        if noise_BKL is not None:
-            noise_BK = ops.take(noise_BKL, t, axis=2)
-            word_BK, log_p_BK = draw(settings, logits_BKV, allowed_BKV, noise_BK)
-            score_BK = hypotheses.score_BK + ops.where(hypotheses.done_BK, 0.0, log_p_BK)
-        else:
-            parent_BK, word_BK, score_BK = best_continuations(
-                settings,
-                logits_BKV,
-                allowed_BKV,
-                hypotheses.score_BK,
-                hypotheses.length_BK,
-                hypotheses.done_BK,
+        # 2. The choice of a word. A search also chooses the hypotheses that are continued.
+        if noise_BKL is None:
+            hypotheses, word_BK, score_BK = best_continuations(
+                settings, hypotheses, logits_BKV, allowed_BKV
             )
-            hypotheses = _select(hypotheses, parent_BK)
+        else:
+            noise_BK = ops.take(noise_BKL, t, axis=2)
+            word_BK, score_BK = draw(settings, hypotheses, logits_BKV, allowed_BKV, noise_BK)
 
-        # 3. A finished reply gets no further word.
+        # 3. The word is written at place t, if the reply is not finished.
         is_open_BK = ~hypotheses.done_BK
         word_BK = ops.where(is_open_BK, word_BK, 0)
         is_last_BK = (word_BK == eos_id) | (t + 1 >= settings.max_length)
@@ -191,29 +167,6 @@ def decode(model, inputs, num_beams, reply_length, eos_id, unk_id, anti_lm=False
     return _sort_replies(settings, found)
 
 
-def _select(hypotheses, parent_BK):
-    """The hypotheses `parent_BK` of each source, int32 `(B, K)`, in this order.
-
-    Word and score stay: the choice has the new ones.
-    """
-    # The rows of all hypotheses, one after the other. K = 2: [[1, 1], [0, 1]] -> [[1, 1], [2, 3]]
-    B, K = ops.shape(parent_BK)
-    first_row_B1 = K * ops.arange(B)[:, None]
-    row_BK = first_row_B1 + parent_BK
-    row_N = ops.reshape(row_BK, (-1,))
-
-    def select(x_BK):
-        x_N = ops.reshape(x_BK, (-1, *x_BK.shape[2:]))
-        return ops.take(x_N, row_BK, axis=0)
-
-    return hypotheses._replace(
-        ids_BKL=select(hypotheses.ids_BKL),
-        length_BK=select(hypotheses.length_BK),
-        done_BK=select(hypotheses.done_BK),
-        states=tree.map_structure(lambda x: ops.take(x, row_N, axis=0), hypotheses.states),
-    )
-
-
 def _sort_replies(settings, found):
     """Sorts replies, the best first, and empties those that the search did not find.
 
@@ -235,7 +188,7 @@ def put_new_replies_first(ids_BKL, scores_BK, said_BTL):
         said_BTL: The replies that were given before, int32; rows of 0 are none.
 
     Returns:
-        The ids and the scores in the new order, which is otherwise the old one.
+        The ids and the scores in the new order. Replies of one kind keep their order.
     """
     K = ids_BKL.shape[1]
     is_equal_BKTL = ids_BKL[:, :, None, :] == said_BTL[:, None, :, :]
@@ -255,7 +208,7 @@ def _reorder(ids_BKL, scores_BK, order_BK):
 
 
 class Decoder(keras.Model):
-    """`decode`, compiled on every backend for some of its arguments; called with the `inputs`.
+    """`decode` as a model that is called with the `inputs`, so that every backend compiles it.
 
     `noise` stays float32 whatever the precision policy: bfloat16 has no more than a few hundred
     different draws.

@@ -18,7 +18,8 @@ from colloquy.layers.dialog_history import SpeakerFeature, TimeFeature, history_
 from colloquy.layers.ordered_words import OrderedWords
 from colloquy.models.configured import ConfiguredModel
 
-Shape = tuple[NonNegative, NonNegative]
+TwoSizes = tuple[NonNegative, NonNegative]
+"""Two sizes; often the shape of a table."""
 
 
 class DatasetConfig(Config):
@@ -28,18 +29,18 @@ class DatasetConfig(Config):
     """Words with an id, 1 to this."""
     max_words: Positive
     """Words of the longest sentence or candidate."""
-    candidates: Shape
+    candidates: TwoSizes
     """Number of candidates, and of words in all of them: `(C, N)`."""
     entities: NonNegative = 0
     """Number of entities in the knowledge base, E."""
     types: NonNegative = 0
     """Number of entity types."""
-    candidate_entities: Shape = (0, 0)
+    candidate_entities: TwoSizes = (0, 0)
     """Shape of the table of the candidates' entities: `(C, most entities of a candidate)`."""
-    match_groups: Shape = (0, 0)
-    """Shape of the table of the match groups' members, see `layers.candidates.MatchTypes`."""
-    match_candidates: Shape = (0, 0)
-    """Shape of the table of the candidates' match groups, see `layers.candidates.MatchTypes`."""
+    match_groups: TwoSizes = (0, 0)
+    """`groups` of `layers.candidates.MatchTypes`, which `match_types` adds."""
+    match_candidates: TwoSizes = (0, 0)
+    """Its `candidates`."""
 
 
 class MemoryConfig(DatasetConfig):
@@ -120,21 +121,17 @@ class DialogModel(ConfiguredModel):
 
     def network(self, config):
         inputs = {}
+        # The shapes of the arrays that are not `(B, M)` or alike. `EntityMEMMA` reads `entities`.
+        shapes = {"entities": (None, None), "mentions": (None, config.entities)}
         for name in config.reads:
-            shape = (None,)
-            dtype = "int32"
-            if name == "entities":
-                shape = (None, None)
-            if name == "mentions":
-                shape = (None, config.entities)
-                dtype = "uint8"
-            inputs[name] = keras.Input(shape, dtype=dtype, name=name)
+            dtype = "uint8" if name == "mentions" else "int32"
+            inputs[name] = keras.Input(shapes.get(name, (None,)), dtype=dtype, name=name)
         logits, self.attention_weights = self.equations(config, inputs)
         return inputs, logits
 
 
-def encoded_words(c, name, num_words, encoding="sum", positions="none", heads=1, scale=1.0):
-    """The layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
+def make_encoder(c, name, num_words, encoding="sum", positions="none", heads=1, scale=1.0):
+    """Makes the layer from a sentence's words to its vector: a `BagOfWords` or `OrderedWords`.
 
     Args:
         c: A `MemoryConfig`.
@@ -168,24 +165,24 @@ def dropped(config, x):
 
 def stored_ids(inputs, name, size):
     """Ids stored in the model, int32 `(size,)`, which `DialogModel.set_tables` sets."""
-    # A functional model holds the layers that are called with an input. Any input does.
+    # `IdTable` ignores its input. But a functional model holds only layers that have one.
     return IdTable((size,), name=name)(inputs["turns"])
 
 
 def encode_sentences(config, encode, inputs):
     """The sentences of all dialogs, `(B, M, D)`.
 
-    `encode`, from word ids `(S, W)` to vectors `(S, D)`, encodes the S distinct sentences of the
-    batch once. `inputs["sentences"]`, `(B, M)`, has the place of each sentence among them.
+    `encode` is the layer of `make_encoder`. It encodes the S distinct sentences of the batch once.
+    `inputs["sentences"]`, `(B, M)`, has the place of each sentence among them.
     """
-    # `EntityMEMMA` alone reads words in which types replace values of the knowledge base.
+    # `EntityMEMMA` reads `typed_words`, in which types replace values of the knowledge base.
     words_SW = inputs["typed_words"] if "typed_words" in inputs else inputs["words"]
     vectors_SD = encode(words_SW)
     return dropped(config, ops.take(vectors_SD, inputs["sentences"], axis=0))
 
 
 class Memory(NamedTuple):
-    """What a hop reads: the arguments of `layers.memory_attention.MemoryAttention`, in order."""
+    """What a hop reads: the arguments of `layers.memory_attention` after the query, in order."""
 
     sentences_BMD: Any
     """Vectors of all sentences, with their speakers."""
@@ -223,7 +220,8 @@ def score_candidates(config, state, encode, inputs):
     """
     state = dropped(config, state)
     num_candidates, num_words = config.candidates
-    # The words of all candidates in one list, and the candidate of each word
+    # All candidates are encoded at once, see `layers.bag_of_words`: their words in one list, and
+    # the candidate of each word.
     words_N = stored_ids(inputs, "candidate_words", num_words)
     candidate_N = stored_ids(inputs, "candidate_rows", num_words)
     candidates_CD = encode(words_N, rows=candidate_N, count=num_candidates)

@@ -5,7 +5,7 @@
 
 Shape suffixes:
     B dialogs   M sentences   T turns   C candidates   D features   R turn distances   E entities
-    N conditions   S slots and flags   L templates
+    N conditions   S slots and flags   L templates   F features of the hidden layer
 """
 
 from typing import Literal
@@ -22,11 +22,11 @@ from colloquy.layers.templates import TemplateCandidates, last_template
 from colloquy.models.dialog_memory import (
     DialogModel,
     dropped,
-    encoded_words,
+    make_encoder,
     read_history,
     stored_ids,
 )
-from colloquy.models.memma import MEMMAConfig, read_memory, shared_words
+from colloquy.models.memma import MEMMAConfig, make_shared_encoder, read_memory
 
 
 class EntityMEMMAConfig(MEMMAConfig):
@@ -45,8 +45,9 @@ class EntityMEMMAConfig(MEMMAConfig):
 
     @property
     def reads(self):
-        arrays = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
-        return [*arrays, "entities", "responses"]
+        reads = ["typed_words", "sentences", "speakers", "times", "turns", "mentions"]
+        reads += ["entities", "responses"]
+        return reads
 
 
 @keras.saving.register_keras_serializable("colloquy")
@@ -71,61 +72,54 @@ class EntityMEMMA(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
+        speakers = inputs["speakers"]
+        turns = inputs["turns"]
         follow = DialogState(c.types, c.entities, c.candidates[0], name="dialog_state")
-        known_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in INPUTS})
+        slots_and_flags_BTS, conditions_BTNE = follow(**{name: inputs[name] for name in INPUTS})
 
-        # MEMMA's state. The user's sentence also has what is known of the conversation.
+        # MEMMA's state. A projection of slots and flags is added to the user's sentence.
         num_words = c.vocabulary_size + c.types
-        encode = shared_words(c, num_words)
+        encode = make_shared_encoder(c, num_words)
         U_1_BTD, memory = read_history(c, encode, inputs)
         project = keras.layers.Dense(c.embedding_dim, use_bias=False, name="known")
-        U_1_BTD = U_1_BTD + project(ops.cast(known_BTS, U_1_BTD.dtype))
-        state_BTD, attention_weights = read_memory(c, inputs, U_1_BTD, memory)
+        U_1_BTD = U_1_BTD + project(ops.cast(slots_and_flags_BTS, U_1_BTD.dtype))
+        state_BTD, attention_weights = read_memory(c, speakers, U_1_BTD, memory)
 
         # The entities
-        seen_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         point = EntityPointer(c.candidate_entities, len(CONDITIONS), name="entity_pointer")
         gain_BTC, _ = point(
             state_BTD,
             memory.sentences_BMD,
-            seen_BTM,
-            inputs["mentions"],
-            memory.times_RD,
-            memory.distances_BTMR,
-            conditions_BTNE,
+            seen=history_mask(speakers, turns, including_turn=True),
+            mentions=inputs["mentions"],
+            time_vectors=memory.times_RD,
+            distances=memory.distances_BTMR,
+            conditions=conditions_BTNE,
         )
 
-        # The template
+        # The template, from the user's words and the template of the bot's last sentence, too
         template_C = stored_ids(inputs, "candidate_templates", c.candidates[0])
-        bag = encoded_words(c, "template_words", num_words)
-        words_BTD = _user_words(bag, inputs)
-        last_BT = last_template(
-            inputs["speakers"], inputs["turns"], inputs["responses"], template_C
-        )
-        logits_BTL = _score_templates(c, state_BTD, words_BTD, known_BTS, last_BT)
+        bag = make_encoder(c, "template_words", num_words)
+        distinct_sentence_BT = ops.take_along_axis(inputs["sentences"], turns, axis=1)
+        words_BTD = ops.take(bag(inputs["typed_words"]), distinct_sentence_BT, axis=0)
+        last_BT = last_template(speakers, turns, inputs["responses"], template_C)
+        logits_BTL = _score_templates(c, state_BTD, words_BTD, slots_and_flags_BTS, last_BT)
         combine = TemplateCandidates(name="template_candidates")
         return combine(logits_BTL, gain_BTC, template_C), attention_weights
 
 
-def _user_words(bag, inputs):
-    """The sum of the word vectors of each turn's sentence, `(B, T, D)`."""
-    # Rows of `typed_words`, the distinct sentences of the batch
-    row_BT = ops.take_along_axis(inputs["sentences"], inputs["turns"], axis=1)
-    return ops.take(bag(inputs["typed_words"]), row_BT, axis=0)
+def _score_templates(c, state_BTD, words_BTD, slots_and_flags_BTS, last_BT):
+    """The logits of templates, float `(B, T, L)`, by one hidden layer.
 
-
-def _score_templates(c, state_BTD, words_BTD, known_BTS, last_BT):
-    """The logits of templates, float `(B, T, L)`.
-
-    `last_BT` is the bot's last template, from 1; 0: none.
+    `last_BT` is the bot's last template, from 1; 0: none. Slots and flags are read twice: each is a
+    feature, and `StateVector` has a vector for all of them together.
     """
-    # Slots and flags are read twice: each by itself, and all together as one of many states.
-    known_BTD = StateVector(c.embedding_dim, name="state_vector")(known_BTS)
+    vector_BTD = StateVector(c.embedding_dim, name="state_vector")(slots_and_flags_BTS)
     dtype = state_BTD.dtype
     last_BTL = ops.one_hot(last_BT, 1 + c.templates, dtype=dtype)
-    features = [state_BTD, ops.cast(known_BTS, dtype), last_BTL]
-    features = ops.concatenate(features, axis=2)
+    features = [state_BTD, ops.cast(slots_and_flags_BTS, dtype), last_BTL]
+    features_BTF = ops.concatenate(features, axis=2)
 
     project = keras.layers.Dense(c.embedding_dim, name="template_features")
-    sum_BTD = dropped(c, words_BTD) + dropped(c, known_BTD) + project(dropped(c, features))
+    sum_BTD = dropped(c, words_BTD) + dropped(c, vector_BTD) + project(dropped(c, features_BTF))
     return keras.layers.Dense(c.templates, name="templates")(dropped(c, ops.relu(sum_BTD)))

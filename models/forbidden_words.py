@@ -29,17 +29,17 @@ def forbid_words(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
     K, L = ids_BKL.shape[1:]
     V = logits_BKV.shape[-1]
 
-    # The forbidden words of each hypothesis are a list of ids. Id 0, padding, is forbidden, too, so
-    # it can fill the list.
+    # The forbidden words of each hypothesis: a list of ids, which ids of padding fill up, since
+    # padding is always forbidden.
     repeating_BKL = _repeating_words(ids_BKL, t, settings.block_ngrams[..., None])
     unk_BK1 = ops.full_like(ids_BKL[..., :1], unk_id)
-    end_B1 = ops.where(t < settings.min_length, eos_id, 0)
-    end_BK1 = ops.repeat(end_B1[:, None], K, axis=1)
-    words_BKF = ops.concatenate([repeating_BKL, unk_BK1, end_BK1], axis=2)
+    early_eos_B1 = ops.where(t < settings.min_length, eos_id, 0)
+    early_eos_BK1 = ops.repeat(early_eos_B1[:, None], K, axis=1)
+    words_BKF = ops.concatenate([repeating_BKL, unk_BK1, early_eos_BK1], axis=2)
     allowed_BKV = _set_lowest(logits_BKV, words_BKF)
 
-    # At most L + 3 words are forbidden: those of the reply, padding, `_UNK_` and `_EOS_`. So one of
-    # a larger vocabulary is left.
+    # At most L + 3 words are forbidden: those of the reply, padding, `_UNK_` and `_EOS_`. A larger
+    # vocabulary has another word.
     if V > L + 3:
         return allowed_BKV
     is_stuck_BK1 = ops.max(allowed_BKV, axis=-1, keepdims=True) == LOWEST
@@ -50,8 +50,9 @@ def forbid_words(settings, t, ids_BKL, logits_BKV, eos_id, unk_id):
 def _repeating_words(ids_BKL, t, n_B11):
     """Finds the words which would repeat an n-gram of the reply if they came at position `t`.
 
-    For bigrams, n = 2, the reply [7, 8, 9, 8, 0] and t = 4: the last word is 8. Before, 9 followed
-    an 8, so 9 must not follow: [0, 0, 9, 0, 0].
+    A word of the reply would repeat an n-gram if the n - 1 words before it are the last n - 1 words
+    of the reply. For n = 2, the reply [7, 8, 9, 8, 0] and t = 4: the last word is 8, and 9 has an 8
+    before it, so 9 must not follow. The result is [0, 0, 9, 0, 0].
 
     Args:
         n_B11: Length of the n-grams, int32; 0 allows any repetition.
@@ -61,15 +62,14 @@ def _repeating_words(ids_BKL, t, n_B11):
     """
     L = ids_BKL.shape[2]
     position_L = ops.arange(L)
-    # A word that has n - 1 words before it ends an n-gram.
-    ends_ngram_B1L = (n_B11 > 0) & (position_L < t) & (position_L >= n_B11 - 1)
-    is_repeating_BKL = ops.broadcast_to(ends_ngram_B1L, ops.shape(ids_BKL))
+    has_words_before_B1L = (n_B11 > 0) & (position_L < t) & (position_L >= n_B11 - 1)
+    is_repeating_BKL = ops.broadcast_to(has_words_before_B1L, ops.shape(ids_BKL))
     for i in range(1, min(LONGEST_BLOCKED, L)):
-        # The word i places before each position of the reply must equal that i places before `t`.
-        earlier_BKL = ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L]
+        # The word i places before each word, [0, 7, 8, 9, 8] for i = 1, and the reply's i-th last
+        before_BKL = ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L]
         last_BK1 = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
-        is_outside_B11 = i >= n_B11
-        is_repeating_BKL &= (earlier_BKL == last_BK1) | is_outside_B11
+        is_beyond_ngram_B11 = i > n_B11 - 1
+        is_repeating_BKL &= (before_BKL == last_BK1) | is_beyond_ngram_B11
     return ops.where(is_repeating_BKL, ids_BKL, 0)
 
 
@@ -78,7 +78,6 @@ def _set_lowest(logits_BKV, words_BKF):
 
     The logits [[5.0, 6.0, 7.0]] and the words [[0, 2]] give [[LOWEST, 6.0, LOWEST]].
     """
-    shape = ops.shape(logits_BKV)
     V = logits_BKV.shape[-1]
     F = words_BKF.shape[-1]
     logits_NV = ops.reshape(logits_BKV, (-1, V))
@@ -87,7 +86,6 @@ def _set_lowest(logits_BKV, words_BKF):
     # `scatter_update` takes the places of a matrix as pairs (row, column).
     N = ops.shape(words_NF)[0]
     rows_NF = ops.repeat(ops.arange(N)[:, None], F, axis=1)
-    places_NF2 = ops.stack([rows_NF, words_NF], axis=2)
-    places = ops.reshape(places_NF2, (-1, 2))
+    places = ops.reshape(ops.stack([rows_NF, words_NF], axis=2), (-1, 2))
     logits_NV = ops.scatter_update(logits_NV, places, ops.full((N * F,), LOWEST))
-    return ops.reshape(logits_NV, shape)
+    return ops.reshape(logits_NV, ops.shape(logits_BKV))

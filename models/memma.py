@@ -26,7 +26,7 @@ from colloquy.layers.shortcut import Shortcut
 from colloquy.models.dialog_memory import (
     DialogModel,
     SumConfig,
-    encoded_words,
+    make_encoder,
     read_history,
     score_candidates,
 )
@@ -36,10 +36,9 @@ class MEMMAConfig(SumConfig):
     """Settings of MEMMA; the defaults are the paper's where it states them. `hops` is its `S`."""
 
     positions: Literal["interleaved", "halves", "none"] = "interleaved"
-    """Sinusoids added to the word vectors: `interleaved`, the article's (eq. 6 to 8), `halves`,
-    ours (`layers.bag_of_words`), or `none`. In a sum they tell only a sentence's length; with
-    `encoding=attention` they tell the order of its words. `encoding=position` does not read them.
-    """
+    """Sinusoids added to the word vectors, see `layers.bag_of_words`: `interleaved`, the article's
+    (eq. 6 to 8), `halves`, ours, or `none`. With `encoding=sum` they tell only a sentence's length,
+    with `attention` the order of its words. With `position` they are not used."""
     scale_words: bool = False
     """Word vectors are multiplied by the root of `embedding_dim`, as in Vaswani et al. 2017,
     section 3.4, so that the article's sinusoids do not outweigh them; the article does not say."""
@@ -52,10 +51,10 @@ class MEMMAConfig(SumConfig):
     gate: Literal["tanh", "sigmoid"] = "tanh"
     """Activation of the gate: the article's `tanh`, or a `sigmoid` as in highway networks."""
     memory: Literal["sentences", "latest"] = "sentences"
-    """Memory of the second hop and the next ones: the same `sentences` of the history again; or the
-    `latest` state of each sentence, one reading of the article's section 1: the layers of a hop
-    then change the sentences as they change the user's, and each attends over the sentences up to
-    itself, without their distances in time."""
+    """`sentences`: each hop reads the sentences of the history. `latest`, another reading of the
+    article's section 1: each hop also changes these sentences, by the same layers by which it
+    changes the user's, and the next hop reads the changed ones. For this a sentence attends to
+    itself and to those before it, without their distances in time."""
 
     @model_validator(mode="after")
     def _check_heads(self):
@@ -76,26 +75,26 @@ class MEMMA(DialogModel):
     @staticmethod
     def equations(c, inputs):
         # The paper's matrix E is one for user, history and candidates (eq. 5 to 8).
-        encode = shared_words(c, c.vocabulary_size)
+        encode = make_shared_encoder(c, c.vocabulary_size)
         U_1_BTD, memory = read_history(c, encode, inputs)
-        state_BTD, attention_weights = read_memory(c, inputs, U_1_BTD, memory)
+        state_BTD, attention_weights = read_memory(c, inputs["speakers"], U_1_BTD, memory)
         return score_candidates(c, state_BTD, encode, inputs), attention_weights
 
 
-def shared_words(c, num_words):
-    """The layer from a sentence's words to its vector, see `models.dialog_memory.encoded_words`."""
+def make_shared_encoder(c, num_words):
+    """`models.dialog_memory.make_encoder` with the settings of a `MEMMAConfig`."""
     scale = c.embedding_dim**0.5 if c.scale_words else 1.0
-    return encoded_words(
+    return make_encoder(
         c, "bag_of_words", num_words, c.encoding, c.positions, heads=c.heads, scale=scale
     )
 
 
-def read_memory(c, inputs, U_1_BTD, memory):
+def read_memory(c, speakers, U_1_BTD, memory):
     """The hops, and the state that candidates are multiplied with.
 
     Args:
         c: A `MEMMAConfig`.
-        inputs: Of them `speakers` is used.
+        speakers: The input of this name, int32 `(B, M)`.
         U_1_BTD: The users' sentences.
         memory: A `models.dialog_memory.Memory`.
 
@@ -114,16 +113,13 @@ def read_memory(c, inputs, U_1_BTD, memory):
     for s in range(c.hops):
         attend = MemoryAttention(c.heads, divisor=divisor, name=f"attention_{s}")
         join = Shortcut(c.shortcut, c.gate, name=f"shortcut_{s}")
-        o_BTD, a_BHTM = attend(
-            u_BTD, m_BMD, memory.mask_BTM, memory.times_RD, memory.distances_BTMR
-        )
+        o_BTD, a_BHTM = attend(u_BTD, *memory._replace(sentences_BMD=m_BMD))
         u_BTD = join(o_BTD, u_BTD)
         attention_weights.append(a_BHTM)
         if c.memory == "latest":
-            # The same layers: the sentences attend over themselves.
-            o_BMD, _ = attend(m_BMD, m_BMD, causal_mask(inputs["speakers"]))
+            o_BMD, _ = attend(m_BMD, m_BMD, causal_mask(speakers))
             m_BMD = join(o_BMD, m_BMD)
 
-    # Response (eq. 15): softmax((U_1 + U_S) C)
+    # Response (eq. 15): softmax((U_1 + U_S) C). Without hops there is no U_S.
     state_BTD = U_1_BTD + u_BTD if c.hops else U_1_BTD
     return state_BTD, attention_weights

@@ -26,7 +26,7 @@ from colloquy.models.dialog_memory import (
     MemoryConfig,
     SumConfig,
     encode_sentences,
-    encoded_words,
+    make_encoder,
     read_history,
     score_candidates,
 )
@@ -54,8 +54,8 @@ class SupervisedEmbeddings(DialogModel):
 
     @staticmethod
     def equations(c, inputs):
-        A = encoded_words(c, "conversation_embedding", c.vocabulary_size)
-        B = encoded_words(c, "candidate_embedding", c.vocabulary_size)
+        A = make_encoder(c, "conversation_embedding", c.vocabulary_size)
+        B = make_encoder(c, "candidate_embedding", c.vocabulary_size)
         x_BMD = encode_sentences(c, A, inputs)
         said_BTM = history_mask(inputs["speakers"], inputs["turns"], including_turn=True)
         x_BTD = ops.matmul(ops.cast(said_BTM, x_BMD.dtype), x_BMD)
@@ -79,8 +79,8 @@ class MemN2N(DialogModel):
     def equations(c, inputs):
         # In a plain sum the order of words does not count; with `encoding=attention` it does.
         positions = "none" if c.encoding == "sum" else "halves"
-        A = encoded_words(c, "memory_embedding", c.vocabulary_size, c.encoding, positions)
-        W = encoded_words(c, "candidate_embedding", c.vocabulary_size)
+        A = make_encoder(c, "memory_embedding", c.vocabulary_size, c.encoding, positions)
+        W = make_encoder(c, "candidate_embedding", c.vocabulary_size)
         q_BTD, memory = read_history(c, A, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory, c.gated)
         # Response: softmax(q . W y)
@@ -106,7 +106,7 @@ class MEMR(DialogModel):
         read = SentenceGRU(
             c.vocabulary_size, c.embedding_dim, c.train_embedding, name="sentence_gru"
         )
-        W = encoded_words(c, "candidate_embedding", c.vocabulary_size)
+        W = make_encoder(c, "candidate_embedding", c.vocabulary_size)
         q_BTD, memory = read_history(c, read, inputs)
         q_BTD, attention_weights = _hops(c, q_BTD, memory)
         return score_candidates(c, q_BTD, W, inputs), attention_weights

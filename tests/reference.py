@@ -289,7 +289,7 @@ def point_in_loops(h, sentences, seen, mentions, layer, conditions):
     """The entities' scores at one turn; `sentences` `(M, D)` have the vectors of their times added
     to them.
     """
-    W, of_conditions = float64(layer.kernel_DND, layer.kernel_DN)
+    W, of_conditions = float64(layer.kernel_DAD, layer.kernel_DN)
     a = [
         [(h @ W[:, n]) @ x if real else 0.0 for x, real in zip(sentences, seen, strict=True)]
         for n in range(3)

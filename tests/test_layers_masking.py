@@ -9,8 +9,8 @@ from gradients import gradients_of
 from helpers import to_numpy
 from reference import max_pool_in_loops
 
+from colloquy.layers.masked_images import max_pool_3d
 from colloquy.layers.masking import masked_softmax, release_softmax, zero_padding
-from colloquy.layers.max_pooling import max_pool_3d
 
 A, H, Q, K = 2, 3, 5, 7  # leading axes, queries, keys
 HALF = ("float16", "bfloat16")
@@ -102,10 +102,10 @@ def test_max_pool_3d_takes_the_maximum_of_real_cells(dtype):
     x = keras.ops.cast(rng.normal(-3.0, 1.0, (2, 3, 6, 9, 5)), dtype)
     mask = rng.random(x.shape[:-1]) < 0.3
     mask[:, :, :3, 3:6] = False
-    found, found_mask = map(to_numpy, max_pool_3d(x, 3, mask))
+    found, found_mask = map(to_numpy, max_pool_3d(x, mask))
     for b in range(2):
         expected, expected_mask = max_pool_in_loops(to_numpy(x)[b], mask[b], 3)
         np.testing.assert_array_equal(found[b], expected.astype("float32"))
         np.testing.assert_array_equal(found_mask[b], expected_mask)
     every, _ = max_pool_in_loops(to_numpy(x)[0], np.ones_like(mask[0]), 3)
-    np.testing.assert_array_equal(to_numpy(max_pool_3d(x, 3))[0], every.astype("float32"))
+    np.testing.assert_array_equal(to_numpy(max_pool_3d(x))[0], every.astype("float32"))
