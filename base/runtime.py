@@ -169,9 +169,8 @@ def describe() -> str:
     threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or machine.available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS") else "off"
     allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC") else "malloc"
-    instructions = machine.bfloat16_instructions()
-    bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
-    return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
+    bfloat16 = ", bfloat16 by AMX" if machine.has_amx() else ""
+    return f"{threads} threads, oneDNN {onednn}, {allocator} allocator{bfloat16}"
 
 
 def _is_on(name):

@@ -315,7 +315,7 @@ def evaluate(
             also be a JSON file of references, with `split="references"`.
         split: A split, or several.
         baselines: Scores baselines, too.
-        precision: `auto` is bfloat16 if the training was and the hardware computes it; else
+        precision: `auto` is bfloat16 if the training was, on a GPU or a CPU with AMX; else
             float32.
         scores: A file to append rows to, as results/scores.jsonl.
         examples: Number of examples to print as the model reads and answers them.

@@ -49,7 +49,7 @@ class Evaluation:
         runs: The run of the model. Several runs are an ensemble, see `engine.task.Task.average`.
         dataset: The dataset to score.
         options: The task's `Options`; `None`: their defaults.
-        precision: `auto` is bfloat16 if the training was and this machine computes it; else
+        precision: `auto` is bfloat16 if the training was, on a GPU or a CPU with AMX; else
             float32.
     """
 

@@ -438,12 +438,12 @@ def test_trains_in_float16(prepared, tmp_path):
 def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monkeypatch):
     entry = dataclasses.replace(MODELS["supervised-embeddings"], gains_in_bfloat16=True)
     monkeypatch.setitem(MODELS, "supervised-embeddings", entry)
-    monkeypatch.setattr(machine, "bfloat16_instructions", lambda *_: "AMX")
+    monkeypatch.setattr(machine, "has_amx", lambda: True)
     run = train_quickly(prepared_dialog, tmp_path / "run", epochs=0.25, precision="auto")
     assert run.training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "bfloat16"
     # moved to another machine
-    monkeypatch.setattr(machine, "bfloat16_instructions", lambda *_: None)
+    monkeypatch.setattr(machine, "has_amx", lambda: False)
     resume(dialog, run.path, epochs=0.5)
     assert Run.open(run.path).training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "float32"

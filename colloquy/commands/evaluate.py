@@ -74,7 +74,7 @@ flags.DEFINE_enum(
     "precision",
     "auto",
     ["auto", "float32", "bfloat16", "float16"],
-    "auto: bfloat16 if the training was and the hardware computes it, else float32.",
+    "auto: bfloat16 if the training was, on a GPU or a CPU with AMX; else float32.",
 )
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
