@@ -102,12 +102,12 @@ def compare(
     return compared
 
 
-def _score(evaluation: Evaluation, split: str) -> Scored:
+def _score(evaluation, split):
     names = [str(run.path) for run in evaluation.runs]
     return Scored(names, evaluation.task.measure(evaluation.scoring(split)))
 
 
-def _score_outside(evaluation: Evaluation, source: str, split: str) -> Scored:
+def _score_outside(evaluation, source, split):
     """Scores a baseline, or a file of answers, on the dataset of an evaluation."""
     scoring = Scoring(
         model=None,
@@ -119,7 +119,7 @@ def _score_outside(evaluation: Evaluation, source: str, split: str) -> Scored:
     return Scored([source], evaluation.task.measure_outside(scoring, source))
 
 
-def _print_differences(compared: dict, unit: str) -> None:
+def _print_differences(compared, unit):
     one = ", ".join(compared["run"])
     other = ", ".join(compared["against"])
     lines = []

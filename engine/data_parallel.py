@@ -132,8 +132,7 @@ class OneJaxDevice(OneDevice):
     """One device of JAX, which compiles a step for every shape: all batches get the same size."""
 
     def part_of(self, batch: Any, count_terms: Any, batch_size: int) -> Any:
-        inputs, targets = batch
-        return pad_batch(inputs, targets, count_terms, batch_size, multiple=1)
+        return pad_batch(batch, count_terms, batch_size, multiple=1)
 
 
 class JaxDevices(OneDevice):
@@ -154,9 +153,8 @@ class JaxDevices(OneDevice):
         return self.distribution.scope()
 
     def part_of(self, batch: Any, count_terms: Any, batch_size: int) -> Any:
-        inputs, targets = batch
         padded_size = round_up(batch_size, self.count)
-        padded_batch = pad_batch(inputs, targets, count_terms, padded_size, multiple=self.count)
+        padded_batch = pad_batch(batch, count_terms, padded_size, multiple=self.count)
 
         def own_part(array):
             return np.split(array, self.processes)[self.process]
@@ -186,13 +184,7 @@ class JaxDevices(OneDevice):
 # === Padding of batches ===
 
 
-def pad_batch(
-    inputs: dict[str, np.ndarray],
-    targets: np.ndarray,
-    count_terms: Callable[[np.ndarray], np.ndarray],
-    padded_size: int,
-    multiple: int,
-) -> tuple:
+def pad_batch(batch: tuple, count_terms: Callable, padded_size: int, multiple: int) -> tuple:
     """Pads a batch with examples of weight 0.
 
     The loss sums the weighted terms and divides by the number of all terms, padding included. So
@@ -200,8 +192,7 @@ def pad_batch(
     real ones.
 
     Args:
-        inputs: Nested arrays.
-        targets: Array `(B, ...)`.
+        batch: `(inputs, targets)`, nested arrays and an array `(B, ...)`.
         count_terms: See `engine.task.Task.loss_counts`.
         padded_size: Examples of the padded batch: the size of arrays of B items.
         multiple: Other arrays, such as the distinct words of a batch, are padded to a multiple.
@@ -209,18 +200,18 @@ def pad_batch(
     Returns:
         `(inputs, targets, weights)`, weights float32 `(padded_size,)`.
 
-    >>> _, targets, weights = pad_batch(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
+    >>> batch = (np.array([[5], [6]]), np.array([1, 0]))
+    >>> _, targets, weights = pad_batch(batch, np.ones_like, padded_size=3, multiple=1)
     >>> targets.tolist(), weights.tolist()
     ([1, 0, 0], [1.5, 1.5, 0.0])
     """
+    inputs, targets = batch
     size = len(targets)
 
     def pad(array):
-        if len(array) == size:
-            length = padded_size
-        else:
-            length = round_up(len(array), multiple)
-        return _pad_first_axis(array, length)
+        length = padded_size if len(array) == size else round_up(len(array), multiple)
+        padding = np.zeros((length - len(array), *array.shape[1:]), array.dtype)
+        return np.concatenate([array, padding])
 
     padded_targets = pad(targets)
     real_terms = count_terms(targets).sum()
@@ -228,9 +219,3 @@ def pad_batch(
     weights = np.zeros(len(padded_targets), np.float32)
     weights[:size] = all_terms / max(real_terms, 1.0)
     return keras.tree.map_structure(pad, inputs), padded_targets, weights
-
-
-def _pad_first_axis(array, length):
-    padding = [(0, 0)] * array.ndim
-    padding[0] = (0, length - len(array))
-    return np.pad(array, padding)

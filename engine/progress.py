@@ -88,22 +88,6 @@ def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
 # === Texts ===
 
 
-def describe_training(
-    path: PathLike,
-    *,
-    num_parameters: int,
-    steps_per_epoch: int,
-    validation_interval: int,
-    num_devices: int,
-) -> str:
-    """Returns the first line of a training."""
-    text = (
-        f"{path}: {num_parameters:,} parameters, steps per epoch: {steps_per_epoch:,}, "
-        f"steps between validations: {validation_interval:,}"
-    )
-    return f"{text}, {num_devices} devices" if num_devices > 1 else text
-
-
 def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
     """Returns advice for a training of few steps: the epochs that make `ENOUGH_STEPS`."""
     epochs = math.ceil(ENOUGH_STEPS / steps_per_epoch)

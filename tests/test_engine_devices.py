@@ -69,7 +69,7 @@ def test_a_batch_is_padded_with_examples_without_weight():
     inputs = {"words": np.array([4, 8, 9, 2, 6]), "context": np.array([[1, 2], [3, 0], [4, 1]])}
     targets = np.array([[1, 0], [1, 1], [0, 0]])
     inputs, targets, weights = pad_batch(
-        inputs, targets, lambda targets: targets.sum(axis=1) + 1, padded_size=7, multiple=2
+        (inputs, targets), lambda targets: targets.sum(axis=1) + 1, padded_size=7, multiple=2
     )
     assert inputs["words"].tolist() == [4, 8, 9, 2, 6, 0]
     assert inputs["context"].tolist() == [[1, 2], [3, 0], [4, 1], *[[0, 0]] * 4]
