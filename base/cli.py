@@ -13,7 +13,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from absl import app, flags
 
@@ -50,7 +50,7 @@ def run(main: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def _errors_as_sentences() -> Iterator[None]:
+def _errors_as_sentences():
     """Ends the script with one line for a wrong input and for Ctrl-C."""
     try:
         yield
@@ -70,7 +70,7 @@ def _errors_as_sentences() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _flushed_output() -> Iterator[None]:
+def _flushed_output():
     """Flushes standard output at the end; ends the script if its pipe is closed or its disk full.
 
     Without the flush, Python would write the rest while it shuts down, where nothing can catch the

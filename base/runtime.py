@@ -12,7 +12,7 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from colloquy.base import machine
 from colloquy.base.backend import check_backend
@@ -82,7 +82,7 @@ def _return_freed_arrays():
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
-def _set_variables(choices: Mapping[str, str]) -> list[str]:
+def _set_variables(choices):
     """Sets the environment variables that the user has not set; returns their names."""
     names = []
     for name, value in choices.items():

@@ -10,6 +10,7 @@ import keras
 from rich.console import Console
 
 from colloquy.base.files import PathLike
+from colloquy.engine.records import TrainState
 
 LINE_SECONDS = 30
 """Seconds between two lines where the output is not a terminal."""
@@ -98,27 +99,25 @@ def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
     )
 
 
-def describe_validation(
-    row: dict, metrics: Mapping[str, float], *, waited: int, stopped: bool
-) -> str:
+def describe_validation(row: dict, metrics: Mapping[str, float], state: TrainState) -> str:
     """Returns the line of a validation, and a second one if early stopping ends the training.
 
     Args:
         row: Its row of the history.
         metrics: `{name: value}`.
-        waited: Validations since the best one; 0: this is the best.
-        stopped: True if early stopping ends the training.
+        state: The state after it.
     """
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     text = (
         f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
         f"{row['steps_per_second']:.2f} steps/s  dev: {shown}"
     )
-    if not waited:
+    is_best = state.waited == 0
+    if is_best:
         text += "  (best)"
-    if not stopped:
+    if not state.stopped:
         return text
-    if not waited:
+    if is_best:
         return f"{text}\nthe best possible score was reached: training stopped"
-    validations = "validation" if waited == 1 else "validations"
-    return f"{text}\nno improvement for {waited} {validations}: training stopped"
+    validations = "validation" if state.waited == 1 else "validations"
+    return f"{text}\nno improvement for {state.waited} {validations}: training stopped"

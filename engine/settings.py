@@ -38,14 +38,13 @@ def build_config(task: Any, spec: Any, dataset: Any, model_settings: Mapping[str
     """
     required_fields = task.required_fields(dataset)
     decided_fields = {**required_fields, **task.optional_fields(dataset)}
-    for name, value in decided_fields.items():
-        if str(model_settings.get(name, value)) != str(value):
-            raise UserError(
-                f"{name}={model_settings[name]}: {dataset.path} decides {name}, it is {value}"
-            )
-
     settings = dict(model_settings)
     for name, value in decided_fields.items():
+        # Values of `--set` are texts.
+        if str(settings.get(name, value)) != str(value):
+            raise UserError(
+                f"{name}={settings[name]}: {dataset.path} decides {name}, it is {value}"
+            )
         if name in spec.config.model_fields:
             settings[name] = value
     config = make_config(spec.config, settings)

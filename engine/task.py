@@ -139,20 +139,20 @@ class Task(abc.ABC):
         config_fields = spec.config.model_fields
         training_fields = self.Training.model_fields
         model_settings = {}
-        training_settings = {}
+        settings_of_training = {}
         for name, value in settings.items():
             outer_name = name.partition(".")[0]  # `lexical` of `lexical.gain`
             if outer_name in config_fields:
                 model_settings[name] = value
             elif name in training_fields:
-                training_settings[name] = value
+                settings_of_training[name] = value
             else:
                 raise UserError(
                     f"there is no setting {name!r}. The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
         check_settings(spec.config, model_settings)
-        return model_settings, make_config(self.Training, training_settings)
+        return model_settings, make_config(self.Training, settings_of_training)
 
     # === Training ===
 

@@ -232,9 +232,7 @@ class Trainer:
         self._save()
         self.run.log(row)
         self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
-        lines = describe_validation(
-            row, metrics, waited=self.state.waited, stopped=self.state.stopped
-        )
+        lines = describe_validation(row, metrics, self.state)
         ends = self.state.stopped or self.state.step >= self.total_steps
         if self.callbacks.after_validation(row, metrics, ends):
             self.state = self.state.replace(stopped=True)
