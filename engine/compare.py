@@ -1,12 +1,10 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluation import Evaluation, open_evaluations
 from colloquy.engine.provenance import provenance
 from colloquy.engine.scoring import Measured, Scoring
@@ -48,7 +46,7 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    datasets: dict[tuple[str, pathlib.Path], Dataset] = {}
+    datasets: dict = {}
     evaluations = open_evaluations(tasks, patterns, data, settings, precision, datasets)
     sources = against if isinstance(against, list) else [against]
     if not evaluations or not sources:

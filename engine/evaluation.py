@@ -165,7 +165,7 @@ def open_evaluations(
     data: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
     precision: str = "auto",
-    datasets: dict[tuple[str, pathlib.Path], Dataset] | None = None,
+    datasets: dict | None = None,
 ) -> list[Evaluation]:
     """Opens runs with their datasets; a dataset of several runs is loaded once.
 

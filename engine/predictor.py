@@ -148,7 +148,7 @@ class Predictor(Conversing, abc.ABC):
         """
         return self
 
-    def show(self, instance: Any) -> tuple[list[tuple[str, str]], list[tuple[float, str]]]:
+    def show(self, instance: Any) -> tuple[list, list]:
         """Shows how the model reads and answers an `Instance`; both lists are empty by default.
 
         Returns:

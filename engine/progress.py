@@ -4,7 +4,6 @@ import datetime
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import keras
 from rich.console import Console
@@ -66,7 +65,7 @@ class Progress:
         self.printed_at = time.monotonic()
 
 
-def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
+def open_curves(path: PathLike) -> Callable:
     """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
 
     Only TensorFlow writes the curves. Other backends do not load it, and the function does nothing.

@@ -89,7 +89,7 @@ def read_paths(flag: str, default_name: str | None = None) -> Any:
     A value DIR, without a name, gets `default_name`, else the name of the directory.
     """
     paths = {}
-    for value in FLAGS[flag].value:
+    for value in FLAGS[flag].value or []:
         name, equals, path = value.partition("=")
         if not equals:
             path = value
