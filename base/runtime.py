@@ -1,21 +1,16 @@
-"""Settings of TensorFlow that must be chosen before it loads, and the import of Keras.
+"""Settings of TensorFlow that must be chosen before it loads, in environment variables.
 
-`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
-environment wins. Scripts call `import_keras` in their `main`. Measurements: docs/experiments.md.
+`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's variables
+win. Measurements: docs/experiments.md.
 """
 
 import contextlib
 import ctypes
 import functools
-import gc
-import importlib
-import logging
 import os
 import sys
-from collections.abc import Iterator
 
 from colloquy.base import machine
-from colloquy.base.backend import check_backend
 
 CHOSEN = "RUNTIME_CHOSEN"
 """Environment variable with the names of the variables that `prepare` has set. Child processes
@@ -97,71 +92,6 @@ def user_value(name: str) -> str | None:
     if name in os.environ.get(CHOSEN, "").split(","):
         return None
     return os.environ.get(name)
-
-
-def import_keras() -> None:
-    """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
-
-    What TensorFlow writes to stderr meanwhile is dropped, unless the user set
-    `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
-
-    Raises:
-        UserError: The backend is unknown, or not installed.
-    """
-    if "keras" in sys.modules:
-        return
-    check_backend()
-    log_filter: contextlib.AbstractContextManager = contextlib.nullcontext()
-    if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
-        _silence_python_loggers()
-        log_filter = _stderr_dropped()
-
-    # Importing Keras makes many objects and frees none: garbage collection would find nothing, and
-    # take a fifth of the time. Matplotlib, which Keras imports for plots that nothing here draws,
-    # would take a tenth.
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with log_filter, without("matplotlib"):
-            importlib.import_module("keras")
-    finally:
-        # These objects stay until the process ends, so later collections need not visit them.
-        gc.freeze()
-        if is_collecting:
-            gc.enable()
-
-
-def _silence_python_loggers():
-    from absl import logging as absl_logging
-
-    absl_logging.set_verbosity("error")
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
-
-
-@contextlib.contextmanager
-def _stderr_dropped():
-    """Drops what C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
-    stderr = os.dup(2)
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-
-
-@contextlib.contextmanager
-def without(module: str) -> Iterator[None]:
-    """Makes the import of a module fail in the block, unless it is loaded already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # Python's own way to hide a module
-    try:
-        yield
-    finally:
-        del sys.modules[module]
 
 
 def describe() -> str:

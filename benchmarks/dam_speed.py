@@ -20,7 +20,7 @@ import functools
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.benchmarks.records import define_flags, report
 from colloquy.benchmarks.turns import alternate, build, median, ratio, spread
 
@@ -108,7 +108,7 @@ def prepare_training(side, path, steps, seed):
 
 def prepare_ranking(side, path, steps, seed):
     """Prepares a side that ranks, for `alternate`; its examples are pairs."""
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.parallel import compile_for_all_sizes, in_order, share_cores
 
@@ -133,7 +133,7 @@ def prepare_ranking(side, path, steps, seed):
 
 def build_side(side, path, seed):
     """Builds the model of a side; returns what `build` does."""
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

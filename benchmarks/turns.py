@@ -7,7 +7,7 @@ import multiprocessing
 import statistics
 import time
 
-from colloquy.base import runtime
+from colloquy.base import backend
 
 # In the process of a side: the function that computes a block.
 _block = None
@@ -114,7 +114,7 @@ def build(name, settings, path, seed):
     Returns:
         Model, task, dataset and `Training`.
     """
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

@@ -420,10 +420,9 @@ def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: obje
 
 
 def _start_keras(devices="one"):
-    from colloquy.base import runtime
-    from colloquy.base.backend import check_devices
+    from colloquy.base import backend, runtime
 
     # Keras takes seconds to load, so wrong devices are refused first.
-    check_devices(devices)
+    backend.check_devices(devices)
     runtime.prepare()
-    runtime.import_keras()
+    backend.import_keras()

@@ -2,7 +2,7 @@
 
 import keras
 
-from colloquy.base import machine, runtime
+from colloquy.base import backend, machine, runtime
 from colloquy.base.files import UserError
 from colloquy.data.batching import XLA_MULTIPLE
 
@@ -89,5 +89,5 @@ def set_seed(seed: int) -> None:
         keras.utils.set_random_seed(seed)
         return
     # Keras seeds an installed TensorFlow with every backend; loading it would take seconds.
-    with runtime.without("tensorflow"):
+    with backend.without("tensorflow"):
         keras.utils.set_random_seed(seed)

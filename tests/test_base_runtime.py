@@ -195,8 +195,8 @@ def test_scripts_choose_before_tensorflow_loads(command):
 
 IMPORT = """
 import gc, sys
-from colloquy.base import cli, runtime
-runtime.import_keras()
+from colloquy.base import backend, cli, runtime
+backend.import_keras()
 """
 
 
@@ -234,7 +234,7 @@ def test_a_backend_that_is_unknown_or_missing_gets_one_sentence(name, message, m
     monkeypatch.delitem(sys.modules, "keras")
     monkeypatch.setenv("KERAS_BACKEND", name)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert message in refusal(runtime.import_keras)
+    assert message in refusal(backend.import_keras)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import time
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA, dam_release
 
@@ -38,7 +38,7 @@ def main():
     if not sources or len(FLAGS.corpus) != len(sources):
         received = f"{len(FLAGS.corpus)} and {len(sources)}"
         raise UserError(f"each --source needs its --corpus. Received: {received}")
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.run import Run
     from colloquy.tasks.selection.predictor import SelectionPredictor

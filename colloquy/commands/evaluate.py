@@ -23,7 +23,7 @@ import pathlib
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime, script_flags
+from colloquy.base import backend, cli, script_flags
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output, refuse_existing
 from colloquy.data.json_files import write_json
@@ -85,7 +85,7 @@ def main() -> None:
         script_flags.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
     elif FLAGS.by:
         script_flags.refuse_flags(("scores", "examples", "baselines"), "--by")
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.parallel import share_cores
 

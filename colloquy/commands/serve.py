@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags
 
-from colloquy.base import cli, machine, runtime, script_flags
+from colloquy.base import backend, cli, machine, runtime, script_flags
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs, find_run
 from colloquy.serving.access import Access
@@ -114,7 +114,7 @@ def load_models() -> Any:
     """
     chosen = choose_models()
     print("loading TensorFlow and the models", flush=True)
-    runtime.import_keras()
+    backend.import_keras()
     from colloquy.serving.models import open_model
     from colloquy.serving.warm_up import freeze, warm_up
 
