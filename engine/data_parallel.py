@@ -97,7 +97,7 @@ class OneDevice:
 
         return train_on_batch
 
-    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
+    def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
         """A second model, made by `build`, that validates with the weights of the trained one.
 
         `None`, as here: the trained model validates itself.
@@ -161,7 +161,7 @@ class JaxDevices(OneDevice):
 
         return keras.tree.map_structure(own_part, padded_batch)
 
-    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
+    def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
         # Each process validates on all of dev by itself, on one device. So this model is built
         # outside of `scope`.
         model = build()

@@ -40,9 +40,7 @@ def describe_run(run):
     card = ""
     if card_file.is_file():
         card = card_file.read_text(encoding="utf-8", errors="replace")
-    scores = {}
-    for split, result in run.metrics().items():
-        scores[split] = result["metrics"]
+    scores = {split: result["metrics"] for split, result in run.metrics().items()}
     corpus = run.dataset["name"]
     return {
         "task": run.task,
