@@ -14,7 +14,7 @@ from colloquy.base import machine
 
 CHOSEN = "RUNTIME_CHOSEN"
 """Environment variable with the names of the variables that `prepare` has set. Child processes
-inherit it, and so know them from those that the user has set."""
+inherit it, so in them, too, `user_value` returns only what the user has set."""
 FASTER = {
     # Off by default on CPUs without AVX-512 VNNI.
     "TF_ENABLE_ONEDNN_OPTS": "1",
@@ -59,7 +59,8 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     }
     chosen = _set_variables(choices)
     chosen_threads = _set_variables(thread_choices)
-    # A number of threads that the caller asks for counts as the user's.
+    # A number of threads that the caller asks for counts as set by the user: `engine.parallel` does
+    # not change it.
     if threads is None:
         chosen += chosen_threads
     os.environ[CHOSEN] = ",".join(chosen)
@@ -68,8 +69,8 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
 def _return_freed_arrays():
     """Has glibc return each freed array of 1 MB or more to the system.
 
-    By itself it raises this limit up to 32 MB. Arrays below the limit come from the heap, where
-    freed ones of many sizes leave holes.
+    By default glibc raises this limit step by step up to 32 MB. It takes arrays below the limit
+    from the heap, where freed arrays of many sizes leave holes.
     """
     if "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return

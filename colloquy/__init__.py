@@ -7,7 +7,7 @@
 >>> answer["answer"]
 'Rome'
 
-The road from a corpus to scores, each step a command line's, too:
+The road from a corpus to scores; each step is also a command:
 
     colloquy.prepare("conversations", "texts/", "build/mine")
     run = colloquy.train("seq2seq", data="build/mine", workdir="runs/mine", epochs=6)
@@ -203,8 +203,8 @@ def train(
         devices: "one", or with JAX "all".
         ray_hosts: Trains with JAX on all devices of this many hosts of a Ray cluster.
         save_minutes: Minutes between saves of the state between two validations.
-        callbacks: Callbacks of Keras, called at batches and, as at epochs, at validations with
-            dev's metrics; see `colloquy.engine.callbacks`.
+        callbacks: Callbacks of Keras. A validation is an epoch for them, with dev's metrics in its
+            logs; see `colloquy.engine.callbacks`.
         settings: Fields of the model's config and of the task's `Training`, which win over those
             of the recipe, such as `epochs=3.0, levels=2`.
 
@@ -373,7 +373,7 @@ def compare(
         `low` and `high`, the ends of its 95 per cent interval by a paired bootstrap.
 
     Raises:
-        UserError: The models were not scored on the same examples, or as `evaluate`.
+        UserError: The models were not scored on the same examples; or see `evaluate`.
     """
     from colloquy.data.prepared import check_splits
 

@@ -24,7 +24,7 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
 
-def open_devices(devices: str) -> "OneDevice":
+def open_devices(devices: str) -> "Devices":
     """Opens the devices to train on. Call it before anything is computed.
 
     Args:
@@ -35,7 +35,7 @@ def open_devices(devices: str) -> "OneDevice":
     """
     if keras.config.backend() != "jax":
         check_devices(devices)
-        return OneDevice()
+        return Devices()
     if devices == "one":
         if os.environ.get(HOSTS):
             raise UserError(
@@ -59,8 +59,8 @@ def _join_hosts():
             raise UserError(f"the hosts of {HOSTS} could not be joined: {error}") from error
 
 
-class OneDevice:
-    """The one device that Keras chooses by itself."""
+class Devices:
+    """The devices of a training: here the one that Keras chooses by itself."""
 
     count = 1
     """The number of devices that share a batch."""
@@ -74,8 +74,8 @@ class OneDevice:
 
         Args:
             batch: `(inputs, targets)`.
-            count_terms: `engine.task.Task.loss_counts`, which JAX needs.
-            batch_size: Size of every batch but the smaller ones.
+            count_terms: `engine.task.Task.loss_counts`, by which JAX weights padded batches.
+            batch_size: Examples of a full batch; the last ones of an epoch may be smaller.
 
         Returns:
             `(inputs, targets)`; with JAX `(inputs, targets, weights)`.
@@ -98,9 +98,9 @@ class OneDevice:
         return train_on_batch
 
     def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
-        """A second model, made by `build`, that validates with the weights of the trained one.
+        """Makes a second model by `build`, if the trained one cannot score dev itself.
 
-        `None`, as here: the trained model validates itself.
+        It scores dev with the weights of the trained one. Here `None`: no second model is needed.
         """
         return None
 
@@ -128,14 +128,14 @@ def _tensorflow_train_step(model, batch_spec):
     return train_step
 
 
-class OneJaxDevice(OneDevice):
+class OneJaxDevice(Devices):
     """One device of JAX, which compiles a step for every shape: all batches get the same size."""
 
     def part_of(self, batch: Any, count_terms: Any, batch_size: int) -> Any:
         return pad_batch(batch, count_terms, batch_size, multiple=1)
 
 
-class JaxDevices(OneDevice):
+class JaxDevices(Devices):
     """All devices of JAX on all hosts, by `keras.distribution.DataParallel`.
 
     Each host has one process. It makes the whole batch and computes its part.
@@ -162,8 +162,8 @@ class JaxDevices(OneDevice):
         return keras.tree.map_structure(own_part, padded_batch)
 
     def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
-        # Each process validates on all of dev by itself, on one device. So this model is built
-        # outside of `scope`.
+        # Each process scores all of dev by itself, on one device. Inside of `scope` this model
+        # would be on all devices, so it is built outside.
         model = build()
         choose_xla(model, jit)
         return model

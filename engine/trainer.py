@@ -14,7 +14,7 @@ from colloquy.data.batching import Epochs
 from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.data.streaming import stream_batches
 from colloquy.engine.callbacks import Callbacks
-from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.data_parallel import Devices
 from colloquy.engine.devices import choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
@@ -59,7 +59,7 @@ class Trainer:
         task: Task,
         run: Run,
         dataset: Dataset,
-        devices: OneDevice,
+        devices: Devices,
         init_from: PathLike | Run | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:

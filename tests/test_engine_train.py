@@ -26,7 +26,7 @@ from helpers import (
 
 from colloquy.base import machine
 from colloquy.base.files import seal
-from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.data_parallel import Devices
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
@@ -114,7 +114,7 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, callbacks=(
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": training.to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
-    trainer = Trainer(task or Numbers(), run, dataset, OneDevice(), callbacks=callbacks)
+    trainer = Trainer(task or Numbers(), run, dataset, Devices(), callbacks=callbacks)
     trainer.train(save_minutes)
     return run
 
