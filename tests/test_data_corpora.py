@@ -468,7 +468,7 @@ FORMS = {
     ),
     "ParlAI": ("train.txt", "text:Hi you\tlabels:Yes\tepisode_done:True\ntext:So\tlabels:No|Yes\n"),
     "a table": ("a.csv", "\n".join(ROWS)),
-    "semicolons": ("a.csv", "\n".join(ROWS).replace(",", ";")),
+    "a table of Excel": ("a.csv", "sep=;\n" + "\n".join(ROWS).replace(",", ";")),
     "tabs": ("a.txt", "\n".join(ROWS).replace(",", "\t")),
     "UTF-16": ("a.tsv", "\n".join(ROWS).replace(",", "\t").encode("utf-16")),
     "UTF-16 of JSON": ("a.json", json.dumps(TALK_OF_TWO).encode("utf-16")),
@@ -585,7 +585,7 @@ def test_a_table_says_what_it_lacks(tmp_path):
         assert message.startswith(f"{path}, line 1: expected a column {name}")
 
 
-@pytest.mark.parametrize(("first_line", "number"), [("", 3), ("\n", 4)])
+@pytest.mark.parametrize(("first_line", "number"), [("", 3), ("sep=,\n", 4)])
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
@@ -685,9 +685,10 @@ def test_notes_of_a_chat_program_are_known_by_their_structure(tmp_path):
         ("a.txt", "Hi\tYes\xe9\n".encode("cp1252"), "iconv"),
         ("a.csv", "text,topic\nHi,1\n", "a column conversation or "),
         ("a.csv", "text,sender,date\nHi,Ann,soon\nYes,Bob,later\n", "or times"),
+        ("a.csv", "sep=;\n", "a column text"),
         ("a.csv", 'chat,"text\n1,Hi\n1,Yes\n', 'line 1: expected a `"` that is closed'),
         ("a.csv", "chat,text\n1,Hi\n\0\n1,Yes\n", "line 3: expected 2 fields"),
-        ("a.csv", "\n\nchat;topic\n1;x\n", "line 3: expected a column text"),
+        ("a.csv", "sep=;\n\nchat;topic\n1;x\n", "line 3: expected a column text"),
         ("a.csv", 'chat,sender,text\n1,A,Hi\n1,B,"So\n1,A,Yes\n', 'line 3: expected a `"` that'),
         ("dialogs", "1 resto R_price cheap\n", "expected dialogs. Received: facts alone"),
         ("a.conv", "M Ponce de Le\u00f3n\nE\n", "line 1: expected E, which opens a block"),

@@ -256,6 +256,23 @@ def test_questions_without_an_answer_are_unanswerable(tmp_path, changes):
     assert not report.left_out
 
 
+def test_offsets_in_utf16_units_are_recognized_by_the_answers(tmp_path):
+    context = "👍🏽 Ann met Bob. 🍞 Bob met Ann."
+    start = context.index("Bob")
+    by_units = [item(answers=[(start + 2, "Bob")]), item("q2", answers=[(0, "👍🏽")])]
+    report = Report()
+    file = write(tmp_path / "units.json", paragraph(*by_units, context=context))
+    assert read(file, report=report)[0].answers == (Answer(start, start + 3),)
+    assert "UTF-16" in report.notes[0]
+
+    # As many answers where characters say decide for characters.
+    mixed = [*by_units, item("q3", answers=[(start, "Bob")])]
+    report = Report()
+    read(write(tmp_path / "mixed.json", paragraph(*mixed, context=context)), report=report)
+    assert not report.notes
+    assert "offset: q1" in report.reasons()
+
+
 def test_one_question_of_the_flat_form_does_not_refuse_the_file(tmp_path):
     rows = [
         {"id": str(start), "context": "Ann met Bob.", "question": "Who?", "answers": answers}

@@ -3,11 +3,15 @@
 `data.corpora.squad_forms` describes their files. An id may be a number. A question is unanswerable
 if `is_impossible` is true, if it has no answers, or if all of them are in `NO_ANSWER_TEXTS`.
 
-Offsets count characters, so no text is changed.
+Offsets count characters, so no text is changed. Programs in JavaScript count UTF-16 units instead.
+If more answers are found at their offsets when these count as units, the offsets are converted.
 """
 
+import bisect
+import functools
 import pathlib
-from typing import Annotated, NamedTuple
+import re
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -26,6 +30,8 @@ NO_CONTEXT = "the context has no words"
 REPEATED = "another question has the same id"
 OTHER_STARTS = "ambiguous_starts"
 """Part of the name of a file, see `_read_other_starts`."""
+TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+"""A character that UTF-16 writes as two units; it writes others as one."""
 
 
 class Answer(NamedTuple):
@@ -55,7 +61,7 @@ Text = Annotated[str, Field(pattern=r"\S")]
 Offset = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-def _number_as_text(id):
+def _number_as_text(id: Any) -> Any:
     return str(id) if type(id) is int else id
 
 
@@ -110,19 +116,17 @@ def read(path: pathlib.Path, split: str, report: Report) -> list[Question]:
     report.add_file(path, "questions on paragraphs, as SQuAD has them")
     raw_questions = read_raw_questions(path)
     starts_by_answer = _read_other_starts(path, report) if split == "train" else {}
-    questions = []
-    ids_by_reason: dict[str, list[str]] = {}
-    texts_by_id: dict[str, tuple[str, str]] = {}
-    for raw in raw_questions:
-        try:
-            question = _read_question(raw, starts_by_answer)
-            _check_id(question, texts_by_id)
-        except ValueError as error:
-            ids_by_reason.setdefault(_reason(error), []).append(_shown_id(raw.value))
-            continue
-        questions.append(question)
-
-    for reason, ids in ids_by_reason.items():
+    questions, left_out = _read_questions(raw_questions, starts_by_answer, has_utf16_offsets=False)
+    if MISPLACED in left_out:
+        converted, left_out_converted = _read_questions(
+            raw_questions, starts_by_answer, has_utf16_offsets=True
+        )
+        if len(converted) > len(questions):
+            questions = converted
+            left_out = left_out_converted
+            how = "offsets count UTF-16 units, as JavaScript does, and were converted"
+            report.note(f"{path.name}: {how}")
+    for reason, ids in left_out.items():
         shown = shorten(in_one_line(id)[:40] for id in ids)
         report.leave_out(f"questions ({reason}: {shown})", len(ids))
     if not questions:
@@ -131,12 +135,32 @@ def read(path: pathlib.Path, split: str, report: Report) -> list[Question]:
     return questions
 
 
-def _read_question(raw, starts_by_answer):
+def _read_questions(raw_questions, starts_by_answer, has_utf16_offsets):
+    """Validates questions, with offsets counted in one of the two ways.
+
+    Returns:
+        A list of `Question`, and `{reason: ids}` of those that cannot be read.
+    """
+    questions = []
+    left_out: dict[str, list[str]] = {}
+    texts_by_id: dict[str, tuple[str, str]] = {}
+    for raw in raw_questions:
+        try:
+            question = _read_question(raw, has_utf16_offsets, starts_by_answer)
+            _check_id(question, texts_by_id)
+        except ValueError as error:
+            left_out.setdefault(_reason(error), []).append(_shown_id(raw.value))
+            continue
+        questions.append(question)
+    return questions, left_out
+
+
+def _read_question(raw, has_utf16_offsets, starts_by_answer):
     """The `Question` of a `RawQuestion`; a `ValueError` if it cannot be read."""
     item = _Item.model_validate(raw.value)
     if not has_letter_or_digit(raw.context):
         raise ValueError(NO_CONTEXT)
-    answers = _find_answers(raw.context, item, starts_by_answer)
+    answers = _find_answers(raw.context, item, has_utf16_offsets, starts_by_answer)
     return Question(item.id, raw.context, item.question, answers, raw.article)
 
 
@@ -200,7 +224,7 @@ def _read_other_starts(path, report):
 # === Places of answers ===
 
 
-def _find_answers(context, item, starts_by_answer):
+def _find_answers(context, item, has_utf16_offsets, starts_by_answer):
     """The spans of a question's answers; a `ValueError` if a text is not at its offset."""
     if item.is_impossible:
         return ()
@@ -209,9 +233,35 @@ def _find_answers(context, item, starts_by_answer):
         if answer.text.strip() in NO_ANSWER_TEXTS:
             continue
         offsets = starts_by_answer.get((item.id, number), [answer.answer_start])
-        for start in offsets:
+        for offset in offsets:
+            start = _character_offset(context, offset) if has_utf16_offsets else offset
             end = start + len(answer.text)
             if context[start:end] != answer.text:
                 raise ValueError(MISPLACED)
             spans.append(Answer(start, end))
     return tuple(spans)
+
+
+def _character_offset(text, utf16_offset):
+    """Converts an offset that counts UTF-16 units into one that counts characters.
+
+    >>> _character_offset("\U0001f44d!", 2)
+    1
+    """
+    num_pairs_before = bisect.bisect_left(_offsets_of_pairs(text), utf16_offset)
+    return utf16_offset - num_pairs_before
+
+
+# The questions of a paragraph follow each other.
+@functools.lru_cache(maxsize=1)
+def _offsets_of_pairs(text):
+    """The offsets, in UTF-16 units, of the characters that are two units.
+
+    >>> _offsets_of_pairs("\U0001f44d!\U0001f44d")
+    [0, 3]
+    """
+    offsets = []
+    for match in TWO_UNITS.finditer(text):
+        num_pairs_before = len(offsets)
+        offsets.append(match.start() + num_pairs_before)
+    return offsets

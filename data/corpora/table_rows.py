@@ -2,12 +2,15 @@
 
 import csv
 import pathlib
+import re
 from typing import NamedTuple
 
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.text_files import bad_line, read_lines
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATOR_LINE = re.compile(r"sep=([,;\t|])", re.IGNORECASE)
+"""First line of a table by which Excel is told its delimiter."""
 END = "\0"
 """A line that is added at the end. If a quotation mark is not closed, a value contains it."""
 
@@ -27,17 +30,34 @@ class Table(NamedTuple):
 def read_rows(path: pathlib.Path) -> Table:
     """Reads a table; empty lines are left out."""
     lines = [line for _, line in read_lines(path, "conversations")]
-    header = next(line for line in lines if line.strip())
-    delimiter = find_delimiter(header)
-    numbered_rows = list(_split_rows(path, lines, delimiter))
-    header_line, names = numbered_rows[0]
+    place, delimiter = _find_header(lines)
+    # The lines above the header become empty instead of being dropped, so that `csv` counts the
+    # lines as the file does.
+    lines[:place] = [""] * place
+    names: list[str] = []
     rows = []
-    for number, values in numbered_rows[1:]:
+    for number, values in _split_rows(path, lines, delimiter):
+        # The first row is the header.
+        if not names:
+            names = values
+            continue
         if len(values) != len(names):
             expected = f"{len(names)} fields, as in the header"
             raise bad_line(path, number, expected, delimiter.join(values))
         rows.append(values)
-    return Table(delimiter, header_line, names, rows)
+    return Table(delimiter, place + 1, names, rows)
+
+
+def _find_header(lines):
+    """Returns the index of the header's line, and the delimiter.
+
+    A first line `sep=;` names the delimiter. Otherwise it is the most frequent one of the header.
+    """
+    named = SEPARATOR_LINE.fullmatch(lines[0].strip(" \r"))
+    place = 1 if named else 0
+    while place < len(lines) - 1 and not lines[place].strip():
+        place += 1
+    return place, named[1] if named else find_delimiter(lines[place])
 
 
 def find_delimiter(line: str) -> str:

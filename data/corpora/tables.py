@@ -16,7 +16,12 @@ import re
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.messages import Conversations, join_messages, keep_exchanges
 from colloquy.data.corpora.table_order import TableMessage, group_conversations, parse_time
-from colloquy.data.corpora.table_rows import DELIMITERS, find_delimiter, read_rows
+from colloquy.data.corpora.table_rows import (
+    DELIMITERS,
+    SEPARATOR_LINE,
+    find_delimiter,
+    read_rows,
+)
 from colloquy.data.report import Report
 
 NAMES = {
@@ -40,6 +45,8 @@ PAIR = {"question", "answer"}
 
 def is_table(line: str) -> bool:
     """Whether a first line names columns of a table, separated by one of `DELIMITERS`."""
+    if SEPARATOR_LINE.fullmatch(line.strip()):
+        return True
     names = line.split(find_delimiter(line))
     columns = _find_columns([_plain(name) for name in names])
     has_messages = "text" in columns and {"conversation", "time", "sender"} & columns.keys()
