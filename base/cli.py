@@ -13,7 +13,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from absl import app, flags
 
@@ -42,7 +42,7 @@ def run(main: Callable[[], None]) -> None:
         _import_modules(flags.FLAGS["import"].value)
         main()
 
-    with _flushed_output(), _errors_as_sentences():
+    with _errors_as_sentences():
         app.run(import_and_run, flags_parser=parse_flags)
 
 
@@ -50,46 +50,34 @@ def run(main: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def _errors_as_sentences() -> Iterator[None]:
-    """Ends the script with one line for a wrong input and for Ctrl-C."""
+def _errors_as_sentences():
+    """Ends the script with one line for a wrong input, Ctrl-C, or output that cannot be written."""
     try:
-        yield
+        try:
+            yield
+        finally:
+            # Otherwise Python writes the rest while it shuts down, where nothing catches an error.
+            sys.stdout.flush()
     except UserError as error:
         sys.exit(f"error: {error}")
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(1)
     except OSError as error:
         # Every function that takes a path raises this error for one that is too long, so it is
         # caught once, here.
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        sys.exit(f"error: {error.filename}: {error.strerror}")
+        if error.errno == errno.ENAMETOOLONG:
+            sys.exit(f"error: {error.filename}: {error.strerror}")
+        # An error of a file with a name has its own message.
+        if error.errno == errno.ENOSPC and error.filename is None:
+            _drop_output()
+            sys.exit(f"error: standard output, or a file, cannot be written: {error.strerror}")
+        raise
     except KeyboardInterrupt as error:
         # A second Ctrl-C would interrupt Python's shutdown and print a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print(str(error) or "interrupted", file=sys.stderr)
         sys.exit(130)
-
-
-@contextlib.contextmanager
-def _flushed_output() -> Iterator[None]:
-    """Flushes standard output at the end; ends the script if its pipe is closed or its disk full.
-
-    Without the flush, Python would write the rest while it shuts down, where nothing can catch the
-    error.
-    """
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_output()
-        sys.exit(1)
-    except OSError as error:
-        # An error of a file with a name has its own message.
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise
-        _drop_output()
-        sys.exit(f"error: standard output, or a file, cannot be written: {error.strerror}")
 
 
 def _drop_output():

@@ -5,9 +5,7 @@ import json
 from colloquy.base.config import Config, types_of
 
 
-def describe_fields(
-    config_class: type[Config], prefix: str = ""
-) -> list[tuple[str, str, str, str]]:
+def describe_fields(config_class: type[Config], prefix: str = "") -> list[tuple]:
     """Lists the fields that `--set` can change.
 
     Returns:

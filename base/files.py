@@ -162,36 +162,29 @@ def atomic_file(path: PathLike, mode: str = "w") -> Iterator[Any]:
     # Moving the finished file to the path of a device, such as /dev/null, would replace the device.
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is not a regular file")
-    options: dict[str, Any] = {}
-    if "b" not in mode:
-        options = {"encoding": "utf-8", "newline": "\n"}
-    with _temporary_beside(path) as temporary, open(temporary, mode, **options) as file:
+    encoding = None if "b" in mode else "utf-8"
+    newline = None if "b" in mode else "\n"
+    with (
+        _temporary_beside(path) as temporary,
+        open(temporary, mode, encoding=encoding, newline=newline) as file,
+    ):
         yield file
-
-
-def publish(temporary: PathLike, path: PathLike) -> None:
-    """Moves a finished file or directory to its place, so that it survives a loss of power.
-
-    Both paths are on the same file system.
-    """
-    temporary = pathlib.Path(temporary)
-    path = pathlib.Path(path)
-    for part in temporary.rglob("*"):
-        _flush_to_disk(part)
-    _flush_to_disk(temporary)
-    os.replace(temporary, path)
-    _flush_to_disk(path.parent)
 
 
 @contextlib.contextmanager
 def _temporary_beside(path):
-    """Yields a path beside `path`, which is moved there if the block succeeds."""
-    _make_directory(path.parent)
+    """Yields a path beside `path`, which is moved there if the block succeeds.
+
+    All of it is on the disk before it is moved, so it survives a loss of power.
+    """
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         with writing(path):
             yield temporary
-            publish(temporary, path)
+            for part in [*temporary.rglob("*"), temporary]:
+                _flush_to_disk(part)
+            os.replace(temporary, path)
+            _flush_to_disk(path.parent)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)

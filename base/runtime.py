@@ -1,25 +1,20 @@
-"""Settings of TensorFlow that must be chosen before it loads, and the import of Keras.
+"""Settings of TensorFlow that must be chosen before it loads, in environment variables.
 
-`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's
-environment wins. Scripts call `import_keras` in their `main`. Measurements: docs/experiments.md.
+`base.cli` and the tests' `conftest.py` call `prepare` when they are imported. The user's variables
+win. Measurements: docs/experiments.md.
 """
 
 import contextlib
 import ctypes
 import functools
-import gc
-import importlib
-import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
 
 from colloquy.base import machine
-from colloquy.base.backend import check_backend
 
 CHOSEN = "RUNTIME_CHOSEN"
 """Environment variable with the names of the variables that `prepare` has set. Child processes
-inherit it, and so know them from those that the user has set."""
+inherit it, so in them, too, `user_value` returns only what the user has set."""
 FASTER = {
     # Off by default on CPUs without AVX-512 VNNI.
     "TF_ENABLE_ONEDNN_OPTS": "1",
@@ -64,7 +59,8 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
     }
     chosen = _set_variables(choices)
     chosen_threads = _set_variables(thread_choices)
-    # A number of threads that the caller asks for counts as the user's.
+    # A number of threads that the caller asks for counts as set by the user: `engine.parallel` does
+    # not change it.
     if threads is None:
         chosen += chosen_threads
     os.environ[CHOSEN] = ",".join(chosen)
@@ -73,8 +69,8 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
 def _return_freed_arrays():
     """Has glibc return each freed array of 1 MB or more to the system.
 
-    By itself it raises this limit up to 32 MB. Arrays below the limit come from the heap, where
-    freed ones of many sizes leave holes.
+    By default glibc raises this limit step by step up to 32 MB. It takes arrays below the limit
+    from the heap, where freed arrays of many sizes leave holes.
     """
     if "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return
@@ -82,7 +78,7 @@ def _return_freed_arrays():
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
-def _set_variables(choices: Mapping[str, str]) -> list[str]:
+def _set_variables(choices):
     """Sets the environment variables that the user has not set; returns their names."""
     names = []
     for name, value in choices.items():
@@ -99,79 +95,13 @@ def user_value(name: str) -> str | None:
     return os.environ.get(name)
 
 
-def import_keras() -> None:
-    """Imports Keras, which takes seconds. Scripts call it before the first import that needs it.
-
-    What TensorFlow writes to stderr meanwhile is dropped, unless the user set
-    `TF_CPP_MIN_LOG_LEVEL` to 0 or 1.
-
-    Raises:
-        UserError: The backend is unknown, or not installed.
-    """
-    if "keras" in sys.modules:
-        return
-    check_backend()
-    log_filter: contextlib.AbstractContextManager = contextlib.nullcontext()
-    if user_value("TF_CPP_MIN_LOG_LEVEL") not in ("0", "1"):
-        _silence_python_loggers()
-        log_filter = _stderr_dropped()
-
-    # Importing Keras makes many objects and frees none: garbage collection would find nothing, and
-    # take a fifth of the time. Matplotlib, which Keras imports for plots that nothing here draws,
-    # would take a tenth.
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        with log_filter, without("matplotlib"):
-            importlib.import_module("keras")
-    finally:
-        # These objects stay until the process ends, so later collections need not visit them.
-        gc.freeze()
-        if is_collecting:
-            gc.enable()
-
-
-def _silence_python_loggers():
-    from absl import logging as absl_logging
-
-    absl_logging.set_verbosity("error")
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
-
-
-@contextlib.contextmanager
-def _stderr_dropped():
-    """Drops what C++ writes to stderr, such as `I0000 00:00:17... port.cc:153]`."""
-    stderr = os.dup(2)
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-
-
-@contextlib.contextmanager
-def without(module: str) -> Iterator[None]:
-    """Makes the import of a module fail in the block, unless it is loaded already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # Python's own way to hide a module
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-
-
 def describe() -> str:
     """Describes in one line what `prepare` or the user has chosen."""
     threads = os.environ.get("TF_NUM_INTRAOP_THREADS") or machine.available_cpus()
     onednn = "on" if _is_on("TF_ENABLE_ONEDNN_OPTS") else "off"
     allocator = "BFC" if _is_on("TF_CPU_ALLOCATOR_USE_BFC") else "malloc"
-    instructions = machine.bfloat16_instructions()
-    bfloat16 = f"in hardware ({instructions})" if instructions else "emulated"
-    return f"{threads} threads, oneDNN {onednn}, {allocator} allocator, bfloat16 {bfloat16}"
+    bfloat16 = ", bfloat16 by AMX" if machine.has_amx() else ""
+    return f"{threads} threads, oneDNN {onednn}, {allocator} allocator{bfloat16}"
 
 
 def _is_on(name):

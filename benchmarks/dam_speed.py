@@ -20,7 +20,7 @@ import functools
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.benchmarks.records import define_flags, report
 from colloquy.benchmarks.turns import SEED, alternate, build, median, ratio, spread
 
@@ -117,7 +117,7 @@ def prepare_training(side, path, steps):
 
 def prepare_ranking(side, path, steps):
     """Prepares a side that ranks, for `alternate`; its examples are pairs."""
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.parallel import compile_for_all_sizes, in_order, share_cores
     from colloquy.tasks.selection.ranking_batches import ranking_batches
@@ -155,7 +155,7 @@ def prepare_ranking(side, path, steps):
 
 def build_side(side, path):
     """Builds the model of a side; returns what `build` does."""
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

@@ -26,7 +26,7 @@ import tempfile
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, machine, runtime
+from colloquy.base import backend, cli, machine
 from colloquy.base.files import UserError
 from colloquy.benchmarks.records import define_flags, report
 from colloquy.benchmarks.turns import SEED, alternate, build, median, ratio, spread
@@ -127,7 +127,7 @@ def choose_batches(config, task, dataset, training, batch_size):
 
 def our_block(what, path, arrays, examples):
     """Prepares our side of `alternate`; a block computes each batch once."""
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.parallel import share_cores
 

@@ -5,7 +5,7 @@ import pathlib
 
 from absl import flags
 
-from colloquy.base import runtime
+from colloquy.base import backend
 from colloquy.base.files import atomic_file
 from colloquy.metrics.tables import markdown
 
@@ -51,7 +51,7 @@ def _write_record(measurements):
 
     It has the command, the measurements to four digits, the hardware and the commit.
     """
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.provenance import command, hardware, revision
 

@@ -7,7 +7,7 @@ import multiprocessing
 import statistics
 import time
 
-from colloquy.base import runtime
+from colloquy.base import backend
 
 SEED = 1
 """Seed of weights and batches."""
@@ -115,7 +115,7 @@ def build(name, settings, path):
     Returns:
         Model, task, dataset and `Training`.
     """
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

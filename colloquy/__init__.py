@@ -7,7 +7,7 @@
 >>> answer["answer"]
 'Rome'
 
-The road from a corpus to scores, each step a command line's, too:
+The road from a corpus to scores; each step is also a command:
 
     colloquy.prepare("conversations", "texts/", "build/mine")
     run = colloquy.train("seq2seq", data="build/mine", workdir="runs/mine", epochs=6)
@@ -203,8 +203,8 @@ def train(
         devices: "one", or with JAX "all".
         ray_hosts: Trains with JAX on all devices of this many hosts of a Ray cluster.
         save_minutes: Minutes between saves of the state between two validations.
-        callbacks: Callbacks of Keras, called at batches and, as at epochs, at validations with
-            dev's metrics; see `colloquy.engine.callbacks`.
+        callbacks: Callbacks of Keras. A validation is an epoch for them, with dev's metrics in its
+            logs; see `colloquy.engine.callbacks`.
         settings: Fields of the model's config and of the task's `Training`, which win over those
             of the recipe, such as `epochs=3.0, levels=2`.
 
@@ -315,7 +315,7 @@ def evaluate(
             also be a JSON file of references, with `split="references"`.
         split: A split, or several.
         baselines: Scores baselines, too.
-        precision: `auto` is bfloat16 if the training was and the hardware computes it; else
+        precision: `auto` is bfloat16 if the training was, on a GPU or a CPU with AMX; else
             float32.
         scores: A file to append rows to, as results/scores.jsonl.
         examples: Number of examples to print as the model reads and answers them.
@@ -373,7 +373,7 @@ def compare(
         `low` and `high`, the ends of its 95 per cent interval by a paired bootstrap.
 
     Raises:
-        UserError: The models were not scored on the same examples, or as `evaluate`.
+        UserError: The models were not scored on the same examples; or see `evaluate`.
     """
     from colloquy.data.prepared import check_splits
 
@@ -420,10 +420,9 @@ def export(run: PathLike | Run, out: PathLike, version: int = 1, **options: obje
 
 
 def _start_keras(devices="one"):
-    from colloquy.base import runtime
-    from colloquy.base.backend import check_devices
+    from colloquy.base import backend, runtime
 
     # Keras takes seconds to load, so wrong devices are refused first.
-    check_devices(devices)
+    backend.check_devices(devices)
     runtime.prepare()
-    runtime.import_keras()
+    backend.import_keras()

@@ -10,9 +10,7 @@ from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 
 
-def choose_recipe(
-    model: str | None = None, recipe: str | None = None, has_data: bool = False
-) -> tuple[str, str | None]:
+def choose_recipe(model: str | None, recipe: str | None, has_data: bool) -> tuple[str, str | None]:
     """Chooses the model to train, and the recipe to follow.
 
     Args:

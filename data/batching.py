@@ -9,18 +9,16 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-Out = TypeVar("Out")
 
 XLA_MULTIPLE = 16
 """With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute."""
 
 
-def remembered(function: Callable[[int], Out]) -> Callable[[int], Out]:
+def remembered(function: Callable) -> Callable:
     """Caches the last two results of a function of integers that several threads call.
 
     Two, because a thread may ask for the next result while another still uses the last one.

@@ -12,11 +12,14 @@ from colloquy.data.normalization import INVISIBLE, JOINERS, MARKS, SYLLABLE, For
 LAST_COMPOSED = 0x2FA1D
 # `GraphNormalizer` puts this before and after each part of a text that it looks up.
 SEPARATOR = "\x02"
+# A character that is neither a letter, nor a mark, nor a joiner.
+NOT_IN_WORD = rf"[^\p{{L}}\p{{M}}{JOINERS}]"
 # Patterns and replacements that remove joiners, except between two letters.
 JOINER_RULES = (
-    (rf"(^|[^\p{{L}}\p{{M}}{JOINERS}])[{JOINERS}]+", r"\1"),
-    (rf"[{JOINERS}]+($|[^\p{{L}}\p{{M}}{JOINERS}])", r"\1"),
+    (f"(^|{NOT_IN_WORD})[{JOINERS}]+", r"\1"),
+    (f"[{JOINERS}]+($|{NOT_IN_WORD})", r"\1"),
 )
+# A Korean syllable in parts, or a character and its marks.
 GRAPH_CLUSTER = f"{SYLLABLE}|[^{MARKS}{SEPARATOR}][{MARKS}]+"
 
 
@@ -32,9 +35,11 @@ def apply_rules(texts: Any, rules: Iterable[tuple[str, str]]) -> Any:
 class GraphNormalizer:
     """`normalize` inside a TensorFlow graph.
 
-    It differs in two cases. If no single character of Unicode stands for a letter with all its
-    marks, both stay as they are, while `normalize` may compose some of them. And it keeps marks
-    after the first `MAX_MARKS_KEPT` in a row.
+    It differs in two cases:
+
+    - If no single character of Unicode stands for a letter with all its marks, the letter and the
+      marks stay as they are, while `normalize` composes the letter and some of the marks.
+    - It keeps marks after the first `MAX_MARKS_KEPT` in a row.
     """
 
     def __init__(self, form: Form = "NFC") -> None:
@@ -77,20 +82,26 @@ def _composed_forms(form):
     """
     forms = {}
     for code in range(0x80, LAST_COMPOSED + 1):
-        character = chr(code)
-        normal_form = compose(character, form)
-        if normal_form != character:
-            forms[character] = normal_form
-        letter, *marks = unicodedata.normalize("NFD", character)
-        if not marks:
-            continue
-        # There are at most three marks, on some Greek letters, so the permutations are few.
-        for ordered_marks in itertools.permutations(marks):
-            # A text may have the letter and some of the marks as one character already.
-            for num_composed in range(len(marks)):
-                first_marks = "".join(ordered_marks[:num_composed])
-                later_marks = "".join(ordered_marks[num_composed:])
-                sequence = unicodedata.normalize("NFC", letter + first_marks) + later_marks
-                if compose(sequence, form) == normal_form:
-                    forms[sequence] = normal_form
+        normal_form = compose(chr(code), form)
+        for spelling in _spellings(chr(code)):
+            if spelling != normal_form and compose(spelling, form) == normal_form:
+                forms[spelling] = normal_form
     return forms
+
+
+def _spellings(character):
+    """Yields a character, then its letter with its marks one by one, in each order.
+
+    A text may have the letter and its first marks as one character. For a letter with the marks
+    `^` and `'`, these are the spellings, where (a^) is one character:
+
+        (a^')    a^'  (a^)'    a'^  (a')^
+    """
+    yield character
+    letter, *marks = unicodedata.normalize("NFD", character)
+    # There are at most three marks, on some Greek letters, so the orders are few.
+    for ordered_marks in itertools.permutations(marks):
+        text = letter + "".join(ordered_marks)
+        for num_composed in range(1, len(text)):
+            composed = unicodedata.normalize("NFC", text[:num_composed])
+            yield composed + text[num_composed:]

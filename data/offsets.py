@@ -24,12 +24,16 @@ _CHARACTER = rf"[{SPACELESS}][\u3099\u309a]*"
 TOKEN = re.compile(rf"{_NUMBER}|{_CHARACTER}|{_WORD}|{_SIGN}")
 
 
+Spans = list[tuple[int, int]]
+"""Start and end of each of some parts of a text, in characters."""
+
+
 class TokenizedText(NamedTuple):
     """A text and its tokens."""
 
     text: str
-    offsets: list[tuple[int, int]]
-    """Start and end of each token in the text, in characters."""
+    offsets: Spans
+    """Of the tokens."""
     words: list[str]
     """The tokens, normalized, as a model reads them."""
 
@@ -44,7 +48,7 @@ def read_text(text: str) -> TokenizedText:
     return TokenizedText(text, offsets, words_at(text, offsets))
 
 
-def tokenize(text: str) -> list[tuple[int, int]]:
+def tokenize(text: str) -> Spans:
     """The tokens of a text as `(start, end)`: numbers, words, and single signs.
 
     Each character of a script without spaces (Han, kana, Thai) is a token. Tokens are found in the
@@ -68,14 +72,12 @@ def tokenize(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def words_at(text: str, spans: list[tuple[int, int]]) -> list[str]:
+def words_at(text: str, spans: Spans) -> list[str]:
     """The normalized text of each span of a text: the words as a model reads them."""
     return [normalize(text[start:end]) for start, end in spans]
 
 
-def tokens_of_span(
-    offsets: list[tuple[int, int]], span_start: int, span_end: int
-) -> tuple[int, int] | None:
+def tokens_of_span(offsets: Spans, span_start: int, span_end: int) -> tuple[int, int] | None:
     """Indices of the first and the last token that overlap a span of a text, or `None`.
 
     >>> tokens_of_span([(0, 2), (3, 8)], 4, 6)

@@ -167,7 +167,7 @@ class _Unpickler(pickle._Unpickler):
         return CONSTRUCTORS[full_name]
 
     def load_reduce(self):
-        """Calls a constructor of this file."""
+        """Calls one of `CONSTRUCTORS`."""
         arguments = self.stack.pop()
         constructor = self.stack.pop()
         is_constructor = any(constructor is known for known in CONSTRUCTORS.values())

@@ -7,10 +7,7 @@ import collections
 import concurrent.futures
 import contextvars
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
-
-In = TypeVar("In")
-Out = TypeVar("Out")
+from typing import Any
 
 THREADS = 2
 """Batches that are made at once."""
@@ -65,7 +62,7 @@ def _stream_from_tensorflow(make_batch, first_step, last_step):
     )
 
 
-def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> Iterator[Out]:
+def ahead(function: Callable, inputs: Iterable, threads: int) -> Iterator:
     """Yields `function(x)` for each of some inputs, in their order, while threads compute the next
     ones. The threads see the caller's context variables, such as those of `engine.cancellation`.
 
@@ -73,7 +70,7 @@ def ahead(function: Callable[[In], Out], inputs: Iterable[In], threads: int) -> 
     [3, 2, 1]
     """
     pool = concurrent.futures.ThreadPoolExecutor(threads)
-    waiting: collections.deque[concurrent.futures.Future[Out]] = collections.deque()
+    waiting: collections.deque = collections.deque()
     try:
         for x in inputs:
             waiting.append(pool.submit(contextvars.copy_context().run, function, x))

@@ -1,12 +1,10 @@
 """Comparison of two models on the same examples: paired differences with intervals."""
 
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from colloquy.base.files import PathLike, UserError
-from colloquy.data.prepared import Dataset
 from colloquy.engine.evaluation import Evaluation, open_evaluations
 from colloquy.engine.provenance import provenance
 from colloquy.engine.scoring import Measured, Scoring
@@ -48,7 +46,7 @@ def compare(
         A dict ready for JSON: the paths, the number of examples, `metrics` of
         `metrics.bootstrap.differences`, and provenance.
     """
-    datasets: dict[tuple[str, pathlib.Path], Dataset] = {}
+    datasets: dict = {}
     evaluations = open_evaluations(tasks, patterns, data, settings, precision, datasets)
     sources = against if isinstance(against, list) else [against]
     if not evaluations or not sources:
@@ -102,12 +100,12 @@ def compare(
     return compared
 
 
-def _score(evaluation: Evaluation, split: str) -> Scored:
+def _score(evaluation, split):
     names = [str(run.path) for run in evaluation.runs]
     return Scored(names, evaluation.task.measure(evaluation.scoring(split)))
 
 
-def _score_outside(evaluation: Evaluation, source: str, split: str) -> Scored:
+def _score_outside(evaluation, source, split):
     """Scores a baseline, or a file of answers, on the dataset of an evaluation."""
     scoring = Scoring(
         model=None,
@@ -119,7 +117,7 @@ def _score_outside(evaluation: Evaluation, source: str, split: str) -> Scored:
     return Scored([source], evaluation.task.measure_outside(scoring, source))
 
 
-def _print_differences(compared: dict, unit: str) -> None:
+def _print_differences(compared, unit):
     one = ", ".join(compared["run"])
     other = ", ".join(compared["against"])
     lines = []

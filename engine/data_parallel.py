@@ -24,7 +24,7 @@ HOSTS = "KERAS_DISTRIBUTION_JOB_ADDRESSES"
 """Environment variable that names the hosts of a training; see docs/devices.md."""
 
 
-def open_devices(devices: str) -> "OneDevice":
+def open_devices(devices: str) -> "Devices":
     """Opens the devices to train on. Call it before anything is computed.
 
     Args:
@@ -35,7 +35,7 @@ def open_devices(devices: str) -> "OneDevice":
     """
     if keras.config.backend() != "jax":
         check_devices(devices)
-        return OneDevice()
+        return Devices()
     if devices == "one":
         if os.environ.get(HOSTS):
             raise UserError(
@@ -59,8 +59,8 @@ def _join_hosts():
             raise UserError(f"the hosts of {HOSTS} could not be joined: {error}") from error
 
 
-class OneDevice:
-    """The one device that Keras chooses by itself."""
+class Devices:
+    """The devices of a training: here the one that Keras chooses by itself."""
 
     count = 1
     """The number of devices that share a batch."""
@@ -74,8 +74,8 @@ class OneDevice:
 
         Args:
             batch: `(inputs, targets)`.
-            count_terms: `engine.task.Task.loss_counts`, which JAX needs.
-            batch_size: Size of every batch but the smaller ones.
+            count_terms: `engine.task.Task.loss_counts`, by which JAX weights padded batches.
+            batch_size: Examples of a full batch; the last ones of an epoch may be smaller.
 
         Returns:
             `(inputs, targets)`; with JAX `(inputs, targets, weights)`.
@@ -97,10 +97,10 @@ class OneDevice:
 
         return train_on_batch
 
-    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
-        """A second model, made by `build`, that validates with the weights of the trained one.
+    def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
+        """Makes a second model by `build`, if the trained one cannot score dev itself.
 
-        `None`, as here: the trained model validates itself.
+        It scores dev with the weights of the trained one. Here `None`: no second model is needed.
         """
         return None
 
@@ -128,15 +128,14 @@ def _tensorflow_train_step(model, batch_spec):
     return train_step
 
 
-class OneJaxDevice(OneDevice):
+class OneJaxDevice(Devices):
     """One device of JAX, which compiles a step for every shape: all batches get the same size."""
 
     def part_of(self, batch: Any, count_terms: Any, batch_size: int) -> Any:
-        inputs, targets = batch
-        return pad_batch(inputs, targets, count_terms, batch_size, multiple=1)
+        return pad_batch(batch, count_terms, batch_size, multiple=1)
 
 
-class JaxDevices(OneDevice):
+class JaxDevices(Devices):
     """All devices of JAX on all hosts, by `keras.distribution.DataParallel`.
 
     Each host has one process. It makes the whole batch and computes its part.
@@ -154,18 +153,17 @@ class JaxDevices(OneDevice):
         return self.distribution.scope()
 
     def part_of(self, batch: Any, count_terms: Any, batch_size: int) -> Any:
-        inputs, targets = batch
         padded_size = round_up(batch_size, self.count)
-        padded_batch = pad_batch(inputs, targets, count_terms, padded_size, multiple=self.count)
+        padded_batch = pad_batch(batch, count_terms, padded_size, multiple=self.count)
 
         def own_part(array):
             return np.split(array, self.processes)[self.process]
 
         return keras.tree.map_structure(own_part, padded_batch)
 
-    def evaluation_model(self, build: Callable[[], keras.Model], jit: str) -> keras.Model | None:
-        # Each process validates on all of dev by itself, on one device. So this model is built
-        # outside of `scope`.
+    def evaluation_model(self, build: Callable, jit: str) -> keras.Model | None:
+        # Each process scores all of dev by itself, on one device. Inside of `scope` this model
+        # would be on all devices, so it is built outside.
         model = build()
         choose_xla(model, jit)
         return model
@@ -186,13 +184,7 @@ class JaxDevices(OneDevice):
 # === Padding of batches ===
 
 
-def pad_batch(
-    inputs: dict[str, np.ndarray],
-    targets: np.ndarray,
-    count_terms: Callable[[np.ndarray], np.ndarray],
-    padded_size: int,
-    multiple: int,
-) -> tuple:
+def pad_batch(batch: tuple, count_terms: Callable, padded_size: int, multiple: int) -> tuple:
     """Pads a batch with examples of weight 0.
 
     The loss sums the weighted terms and divides by the number of all terms, padding included. So
@@ -200,8 +192,7 @@ def pad_batch(
     real ones.
 
     Args:
-        inputs: Nested arrays.
-        targets: Array `(B, ...)`.
+        batch: `(inputs, targets)`, nested arrays and an array `(B, ...)`.
         count_terms: See `engine.task.Task.loss_counts`.
         padded_size: Examples of the padded batch: the size of arrays of B items.
         multiple: Other arrays, such as the distinct words of a batch, are padded to a multiple.
@@ -209,18 +200,18 @@ def pad_batch(
     Returns:
         `(inputs, targets, weights)`, weights float32 `(padded_size,)`.
 
-    >>> _, targets, weights = pad_batch(np.array([[5], [6]]), np.array([1, 0]), np.ones_like, 3, 1)
+    >>> batch = (np.array([[5], [6]]), np.array([1, 0]))
+    >>> _, targets, weights = pad_batch(batch, np.ones_like, padded_size=3, multiple=1)
     >>> targets.tolist(), weights.tolist()
     ([1, 0, 0], [1.5, 1.5, 0.0])
     """
+    inputs, targets = batch
     size = len(targets)
 
     def pad(array):
-        if len(array) == size:
-            length = padded_size
-        else:
-            length = round_up(len(array), multiple)
-        return _pad_first_axis(array, length)
+        length = padded_size if len(array) == size else round_up(len(array), multiple)
+        padding = np.zeros((length - len(array), *array.shape[1:]), array.dtype)
+        return np.concatenate([array, padding])
 
     padded_targets = pad(targets)
     real_terms = count_terms(targets).sum()
@@ -228,9 +219,3 @@ def pad_batch(
     weights = np.zeros(len(padded_targets), np.float32)
     weights[:size] = all_terms / max(real_terms, 1.0)
     return keras.tree.map_structure(pad, inputs), padded_targets, weights
-
-
-def _pad_first_axis(array, length):
-    padding = [(0, 0)] * array.ndim
-    padding[0] = (0, length - len(array))
-    return np.pad(array, padding)

@@ -2,7 +2,7 @@
 
 import keras
 
-from colloquy.base import machine, runtime
+from colloquy.base import backend, machine, runtime
 from colloquy.base.files import UserError
 from colloquy.data.batching import XLA_MULTIPLE
 
@@ -26,7 +26,7 @@ PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 
 
 def choose_precision(precision: str, gains: bool = True) -> str:
-    """Chooses the precision to compute in, and warns once if the CPU only emulates it.
+    """Chooses the precision to compute in, and warns once if it is slow here.
 
     Args:
         precision: One of `PRECISIONS`; any but `"auto"` is returned as it is.
@@ -35,12 +35,12 @@ def choose_precision(precision: str, gains: bool = True) -> str:
     if precision not in PRECISIONS:
         raise UserError(f"precision: expected {', '.join(PRECISIONS)}. Received: {precision}")
     gpu = has_gpu()
-    has_bfloat16 = gpu or machine.bfloat16_instructions() is not None
+    is_fast_in_bfloat16 = gpu or machine.has_amx()
     if precision == "auto":
-        return "bfloat16" if gains and has_bfloat16 else "float32"
-    if precision == "bfloat16" and not has_bfloat16:
+        return "bfloat16" if gains and is_fast_in_bfloat16 else "float32"
+    if precision == "bfloat16" and not is_fast_in_bfloat16:
         runtime.announce(
-            "warning: this CPU emulates bfloat16, several times slower than float32; "
+            "warning: bfloat16 is slower than float32 on a CPU without AMX; "
             "--precision=auto avoids it"
         )
     if precision == "float16" and not gpu:
@@ -89,5 +89,5 @@ def set_seed(seed: int) -> None:
         keras.utils.set_random_seed(seed)
         return
     # Keras seeds an installed TensorFlow with every backend; loading it would take seconds.
-    with runtime.without("tensorflow"):
+    with backend.without("tensorflow"):
         keras.utils.set_random_seed(seed)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 
 def build_archive(
-    name: str, function: Callable[..., Any], inputs: dict[str, str], tracked: Iterable[Any]
+    name: str, function: Callable, inputs: dict[str, str], tracked: Iterable[Any]
 ) -> Any:
     """Builds a `keras.export.ExportArchive` of one endpoint, which is also `serving_default`.
 

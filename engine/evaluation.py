@@ -49,7 +49,7 @@ class Evaluation:
         runs: The run of the model. Several runs are an ensemble, see `engine.task.Task.average`.
         dataset: The dataset to score.
         options: The task's `Options`; `None`: their defaults.
-        precision: `auto` is bfloat16 if the training was and this machine computes it; else
+        precision: `auto` is bfloat16 if the training was, on a GPU or a CPU with AMX; else
             float32.
     """
 
@@ -165,7 +165,7 @@ def open_evaluations(
     data: PathLike | None = None,
     settings: Mapping[str, object] | None = None,
     precision: str = "auto",
-    datasets: dict[tuple[str, pathlib.Path], Dataset] | None = None,
+    datasets: dict | None = None,
 ) -> list[Evaluation]:
     """Opens runs with their datasets; a dataset of several runs is loaded once.
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from colloquy.base.files import UserError, printable
 from colloquy.data.batching import evenly_spaced
-from colloquy.engine.predictor import Predictor
 from colloquy.engine.run import Run
 
 
@@ -46,7 +45,7 @@ def show_examples(task: Any, run: Run, dataset: Any, split: str, count: int) -> 
         print(printable(_describe_example(predictor, example)))
 
 
-def _describe_example(predictor: Predictor, example: dict) -> str:
+def _describe_example(predictor, example):
     """Returns lines with an example as the model reads it, its answers and the expected ones."""
     expected = example["expected"]
     instance = predictor.make_instance(example["instance"], example["title"])

@@ -148,7 +148,7 @@ class _Panel:
         self.width = self.left + map_width + 0.2
         self.height = TITLE_HEIGHT + ROW_HEIGHT * len(self.rows) + _label_length(self.columns)
 
-    def draw(self, figure: Any, left: float, top: float) -> None:
+    def draw(self, figure, left, top):
         """Draws the panel, its upper left corner `left` and `top` inches from the lower left
         corner of the figure.
         """

@@ -7,7 +7,6 @@ from colloquy.base.files import PathLike, UserError, check_output, refuse_existi
 from colloquy.data.json_files import write_json
 from colloquy.engine.evaluation import Evaluation
 from colloquy.engine.provenance import provenance
-from colloquy.engine.scoring import Group
 from colloquy.metrics.tables import markdown
 
 
@@ -49,7 +48,7 @@ def show_groups(
             print(files[name])
 
 
-def _make_table(breakdown: str, groups: list[Group]) -> str:
+def _make_table(breakdown, groups):
     metrics = list(groups[0].metrics)
     lines = []
     for group in groups:

@@ -3,9 +3,7 @@
 import itertools
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from colloquy.base.files import UserError, atomic_file, in_one_line, refuse_existing, writing
 from colloquy.engine.predictor import Predictor
@@ -50,7 +48,7 @@ def predict_lines(
     return answered, wrong
 
 
-def _not_blank(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _not_blank(lines):
     """Yields `(number, line)` of the lines that are not blank; numbers begin at 1."""
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -65,9 +63,7 @@ class _Line(NamedTuple):
     error: str = ""
 
 
-def _answer_lines(
-    predictor: Predictor, numbered_lines: list[tuple[int, bytes]], explain: bool
-) -> list[dict]:
+def _answer_lines(predictor, numbered_lines, explain):
     """Answers some lines; the answer to a wrong one is `{"error"}`."""
     lines = [_read_line(predictor, number, text) for number, text in numbered_lines]
     instances = [line.instance for line in lines if not line.error]
@@ -86,7 +82,7 @@ def _answer_lines(
     return all_answers
 
 
-def _read_line(predictor: Predictor, number: int, text: bytes) -> _Line:
+def _read_line(predictor, number, text):
     id = None
     try:
         value = json.loads(text.decode("utf-8-sig"))
@@ -105,7 +101,7 @@ def _read_line(predictor: Predictor, number: int, text: bytes) -> _Line:
         return _Line(error=f"line {number}: expected a JSON object. {reason}")
 
 
-def _open_source(path: str) -> BinaryIO:
+def _open_source(path):
     if path == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
     try:
@@ -114,7 +110,7 @@ def _open_source(path: str) -> BinaryIO:
         raise UserError(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def _open_answers(path: str) -> AbstractContextManager[BinaryIO]:
+def _open_answers(path):
     if path == "-":
         return open(sys.stdout.fileno(), "wb", closefd=False)
     return atomic_file(path, "wb")

@@ -1,7 +1,8 @@
 """A loaded model that answers instances, from Python, a chat, REST or a file of JSON lines."""
 
 import abc
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +10,13 @@ from pydantic import ValidationError
 
 from colloquy.base.config import Config, sentence
 from colloquy.base.files import UserError
-from colloquy.engine.conversing import Conversing
+
+NO_REPLIES = "this model does not reply to conversations: send instances to /v1/models/NAME:predict"
+TOKEN = re.compile(r"\w+|[^\w\s]")
+"""A word, or a punctuation mark."""
 
 
-class Predictor(Conversing, abc.ABC):
+class Predictor(abc.ABC):
     """The model of a run, which answers instances; `engine.task.Task.predictor` makes it.
 
     Several threads call it at once, so a subclass keeps no state between calls.
@@ -129,6 +133,33 @@ class Predictor(Conversing, abc.ABC):
         """
         return 1
 
+    # === Conversations ===
+
+    def conversation(self, said: Sequence[tuple[str, str]], decode: str = "") -> dict:
+        """Returns the fields of the `Instance` whose answer has the next reply of a conversation.
+
+        Args:
+            said: `(speaker, text)` of each turn; a speaker is `user` or `bot`.
+            decode: Settings of the search for replies, as `export.py --decode` takes them; models
+                without such a search ignore them.
+
+        Raises:
+            UserError: The model does not reply to conversations, which is the default.
+        """
+        raise UserError(NO_REPLIES)
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a text, by default of its words and punctuation marks."""
+        return len(TOKEN.findall(text))
+
+    def reply(self, answer: dict) -> str:
+        """The text of the reply in the answer to an instance of `conversation`.
+
+        Raises:
+            UserError: The model does not reply to conversations, which is the default.
+        """
+        raise UserError(NO_REPLIES)
+
     # === Settings and examples ===
 
     def configure(self, options: Config) -> None:
@@ -148,7 +179,7 @@ class Predictor(Conversing, abc.ABC):
         """
         return self
 
-    def show(self, instance: Any) -> tuple[list[tuple[str, str]], list[tuple[float, str]]]:
+    def show(self, instance: Any) -> tuple[list, list]:
         """Shows how the model reads and answers an `Instance`; both lists are empty by default.
 
         Returns:

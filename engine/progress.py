@@ -4,12 +4,12 @@ import datetime
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import keras
 from rich.console import Console
 
 from colloquy.base.files import PathLike
+from colloquy.engine.records import TrainState
 
 LINE_SECONDS = 30
 """Seconds between two lines where the output is not a terminal."""
@@ -65,7 +65,7 @@ class Progress:
         self.printed_at = time.monotonic()
 
 
-def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
+def open_curves(path: PathLike) -> Callable:
     """Returns a function of a step and `{name: value}` that adds points to TensorBoard's curves.
 
     Only TensorFlow writes the curves. Other backends do not load it, and the function does nothing.
@@ -88,22 +88,6 @@ def open_curves(path: PathLike) -> Callable[[int, Mapping[str, Any]], None]:
 # === Texts ===
 
 
-def describe_training(
-    path: PathLike,
-    *,
-    num_parameters: int,
-    steps_per_epoch: int,
-    validation_interval: int,
-    num_devices: int,
-) -> str:
-    """Returns the first line of a training."""
-    text = (
-        f"{path}: {num_parameters:,} parameters, steps per epoch: {steps_per_epoch:,}, "
-        f"steps between validations: {validation_interval:,}"
-    )
-    return f"{text}, {num_devices} devices" if num_devices > 1 else text
-
-
 def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
     """Returns advice for a training of few steps: the epochs that make `ENOUGH_STEPS`."""
     epochs = math.ceil(ENOUGH_STEPS / steps_per_epoch)
@@ -114,27 +98,25 @@ def recommend_epochs(total_steps: int, steps_per_epoch: int) -> str:
     )
 
 
-def describe_validation(
-    row: dict, metrics: Mapping[str, float], *, waited: int, stopped: bool
-) -> str:
+def describe_validation(row: dict, metrics: Mapping[str, float], state: TrainState) -> str:
     """Returns the line of a validation, and a second one if early stopping ends the training.
 
     Args:
         row: Its row of the history.
         metrics: `{name: value}`.
-        waited: Validations since the best one; 0: this is the best.
-        stopped: True if early stopping ends the training.
+        state: The state after it.
     """
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     text = (
         f"step {row['step']:,}  epoch {row['epoch']:.2f}  loss {row['loss']:.4f}  "
         f"{row['steps_per_second']:.2f} steps/s  dev: {shown}"
     )
-    if not waited:
+    is_best = state.waited == 0
+    if is_best:
         text += "  (best)"
-    if not stopped:
+    if not state.stopped:
         return text
-    if not waited:
+    if is_best:
         return f"{text}\nthe best possible score was reached: training stopped"
-    validations = "validation" if waited == 1 else "validations"
-    return f"{text}\nno improvement for {waited} {validations}: training stopped"
+    validations = "validation" if state.waited == 1 else "validations"
+    return f"{text}\nno improvement for {state.waited} {validations}: training stopped"

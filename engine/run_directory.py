@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-from typing import Any
 
 from colloquy.base.files import atomic_file, writing
 from colloquy.data.json_files import read_json, validated, write_json
@@ -106,7 +105,7 @@ class RunDirectory:
                 kept.append(example)
         write_json(self.path / EXAMPLES, kept)
 
-    def _read(self, name: str, default: Any) -> Any:
+    def _read(self, name, default):
         """The contents of a JSON file, which `open_untrusted` has checked; `default` without it."""
         file = self.path / name
         return read_json(file) if file.exists() else default

@@ -65,10 +65,7 @@ def is_written(file: pathlib.Path) -> bool:
     """True for a file that has the name of one that a run writes."""
     name = unfinished_name(file) or file.name
     is_directory = file.is_dir() and not file.is_symlink()
-    if name.startswith(CURVES):
-        return not is_directory
-    # Versions before wrote the last two, and left them if they were killed.
-    return name in (*WRITTEN, LOCK, f".{BEST}", f".{LAST}") and not is_directory
+    return not is_directory and (name.startswith(CURVES) or name in (*WRITTEN, LOCK))
 
 
 # === Names ===

@@ -7,9 +7,8 @@ from colloquy.base.config import make_config
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import VOCABULARY
 
-FORMER_DEFAULTS = {"shared_embedding": True, "train_embedding": True}
-"""Former settings that were on by default, and so changed nothing if they were on. All other
-former settings changed nothing if they were off."""
+ON_BY_DEFAULT = ("shared_embedding", "train_embedding")
+"""Former settings that changed nothing if they were on. The others changed nothing if off."""
 
 
 def without_former_settings(settings: Mapping[str, Any], config_class: Any) -> dict[str, Any]:
@@ -19,10 +18,8 @@ def without_former_settings(settings: Mapping[str, Any], config_class: Any) -> d
     """
     kept = {}
     for name, value in settings.items():
-        changes_nothing = not value
-        if name in FORMER_DEFAULTS:
-            changes_nothing = value == FORMER_DEFAULTS[name]
-        if name in config_class.model_fields or not changes_nothing:
+        changed_nothing = bool(value) == (name in ON_BY_DEFAULT)
+        if name in config_class.model_fields or not changed_nothing:
             kept[name] = value
     return kept
 
@@ -41,14 +38,13 @@ def build_config(task: Any, spec: Any, dataset: Any, model_settings: Mapping[str
     """
     required_fields = task.required_fields(dataset)
     decided_fields = {**required_fields, **task.optional_fields(dataset)}
-    for name, value in decided_fields.items():
-        if str(model_settings.get(name, value)) != str(value):
-            raise UserError(
-                f"{name}={model_settings[name]}: {dataset.path} decides {name}, it is {value}"
-            )
-
     settings = dict(model_settings)
     for name, value in decided_fields.items():
+        # Values of `--set` are texts.
+        if str(settings.get(name, value)) != str(value):
+            raise UserError(
+                f"{name}={settings[name]}: {dataset.path} decides {name}, it is {value}"
+            )
         if name in spec.config.model_fields:
             settings[name] = value
     config = make_config(spec.config, settings)

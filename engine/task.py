@@ -139,20 +139,20 @@ class Task(abc.ABC):
         config_fields = spec.config.model_fields
         training_fields = self.Training.model_fields
         model_settings = {}
-        training_settings = {}
+        settings_of_training = {}
         for name, value in settings.items():
             outer_name = name.partition(".")[0]  # `lexical` of `lexical.gain`
             if outer_name in config_fields:
                 model_settings[name] = value
             elif name in training_fields:
-                training_settings[name] = value
+                settings_of_training[name] = value
             else:
                 raise UserError(
                     f"there is no setting {name!r}. The model has {', '.join(config_fields)}; "
                     f"its training has {', '.join(training_fields)}"
                 )
         check_settings(spec.config, model_settings)
-        return model_settings, make_config(self.Training, training_settings)
+        return model_settings, make_config(self.Training, settings_of_training)
 
     # === Training ===
 
@@ -179,7 +179,7 @@ class Task(abc.ABC):
     def loss_counts(self, targets: np.ndarray) -> np.ndarray:
         """The number of terms in the loss of each example, `(B,)`; here 1.
 
-        The loss of a batch is the mean over the terms of all its examples.
+        The loss of a batch is the sum of the terms of all its examples, divided by their number.
         """
         return np.ones(len(targets))
 
@@ -187,7 +187,7 @@ class Task(abc.ABC):
     def training_batches(self, split: Any, config: Any, training: Any, rng: Any) -> list:
         """Cuts one epoch of a split into batches for `collate`, in an order drawn from `rng`.
 
-        Their number is the same for every `numpy.random.Generator`.
+        Their number is the same for every `rng`, so every epoch has the same number of steps.
         """
 
     def limits(self, split: Any, config: Any, training: Any) -> list[Limit]:
@@ -198,8 +198,8 @@ class Task(abc.ABC):
     def collate(self, split: Any, config: Any, batch: Any, length_multiple: int) -> tuple:
         """Makes the arrays `(inputs, targets)` of one of the `training_batches`.
 
-        Lengths are rounded up to a multiple of `length_multiple`, so that there are few shapes. A
-        task may multiply it by a constant.
+        Lengths are rounded up to a multiple of `length_multiple`, or to a larger multiple that the
+        task chooses, so that there are few shapes.
         """
 
     # === Scoring ===
@@ -214,9 +214,9 @@ class Task(abc.ABC):
     """Names of systems without a run, such as baselines, which `measure_outside` takes."""
 
     def average(self, logits: Any) -> Any:
-        """Joins the logits of an ensemble's models, a list, into its own; here it is refused.
+        """The logits of an ensemble, from a list of the logits of its models.
 
-        Its probabilities are a mean of theirs, see `engine.ensembles`.
+        `engine.ensembles` has functions for it. By default a task has no ensembles.
         """
         raise UserError(
             f"models of {self.name} cannot form an ensemble: "
@@ -250,7 +250,7 @@ class Task(abc.ABC):
             source: One of `named_systems`, or a file of answers.
 
         Returns:
-            An `engine.scoring.Measured`, whose record has `counts` alone.
+            An `engine.scoring.Measured`; `counts` is the only field of its record.
         """
         raise UserError(f"{source}: expected a run; {self.name} takes no answers of other systems")
 
@@ -278,8 +278,8 @@ class Task(abc.ABC):
     def read_example(self, dataset: Any, split: Any, number: int) -> dict:
         """An example as a model reads it, for `engine.predictor.Predictor.for_scored_examples`.
 
-        Where the dataset holds words, texts are these words, separated by spaces. The instance may
-        be checked already. By default this is `example`.
+        Where the dataset holds words, texts are these words, separated by spaces. `instance` may be
+        an `Instance` in place of a dict. By default this is `example`.
         """
         return self.example(dataset, split, number)
 

@@ -92,13 +92,7 @@ class _Conversation:
             self.print(f"Commands: {', '.join([*self.commands, '/quit'])}")
         else:
             for message in self.chat.reply(line):
-                self.show(message)
-
-    def show(self, message):
-        if isinstance(message, Note):
-            self.print(message)
-        else:
-            self.print(_line("bot", message))
+                self.print(message if isinstance(message, Note) else _line("bot", message))
 
     def print(self, shown):
         if isinstance(shown, str):
@@ -108,7 +102,7 @@ class _Conversation:
         is_one_line = isinstance(shown, Text) and not self.console.is_terminal
         self.console.print(shown, soft_wrap=is_one_line)
 
-    def help(self, _: Any) -> str:
+    def help(self, _):
         return f"{self.introduction}\n{self.chat.help()}".rstrip()
 
 

@@ -1,7 +1,7 @@
 """Starts and resumes trainings, each in a run directory."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 
@@ -143,7 +143,7 @@ def resume(
         return run
 
 
-def _has_epochs_left(run: Run, epochs: float) -> bool:
+def _has_epochs_left(run, epochs):
     """True if a run is not finished, or if `epochs` prolongs it; otherwise it prints why not.
 
     Raises:
@@ -170,7 +170,7 @@ def _has_epochs_left(run: Run, epochs: float) -> bool:
 
 
 @contextlib.contextmanager
-def _removed_if_unsaved(run: Run) -> Iterator[None]:
+def _removed_if_unsaved(run):
     """Removes a run if the block fails before anything was saved.
 
     An interruption gets a message that says how to resume.

@@ -14,14 +14,13 @@ from colloquy.data.batching import Epochs
 from colloquy.data.prepared import Dataset, fingerprint
 from colloquy.data.streaming import stream_batches
 from colloquy.engine.callbacks import Callbacks
-from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.data_parallel import Devices
 from colloquy.engine.devices import choose_xla, set_precision, set_seed
 from colloquy.engine.interrupts import signals_received
 from colloquy.engine.limits import describe_exceeded
 from colloquy.engine.optimizers import averaged_weights
 from colloquy.engine.progress import (
     Progress,
-    describe_training,
     describe_validation,
     open_curves,
     recommend_epochs,
@@ -60,7 +59,7 @@ class Trainer:
         task: Task,
         run: Run,
         dataset: Dataset,
-        devices: OneDevice,
+        devices: Devices,
         init_from: PathLike | Run | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
@@ -150,13 +149,13 @@ class Trainer:
             KeyboardInterrupt: A signal arrived; the state is saved.
         """
         with self.devices.scope(), signals_received() as signals, self.progress:
-            training = describe_training(
-                self.run.path,
-                num_parameters=self.model.count_params(),
-                steps_per_epoch=self.epochs.steps,
-                validation_interval=self.validation_interval,
-                num_devices=self.devices.count,
+            training = (
+                f"{self.run.path}: {self.model.count_params():,} parameters, "
+                f"steps per epoch: {self.epochs.steps:,}, "
+                f"steps between validations: {self.validation_interval:,}"
             )
+            if self.devices.count > 1:
+                training += f", {self.devices.count} devices"
             self.progress.print_line(training)
             if self.total_steps < FEW_STEPS:
                 self.progress.print_line(recommend_epochs(self.total_steps, self.epochs.steps))
@@ -166,24 +165,26 @@ class Trainer:
 
     def _loop(self, signals, save_minutes):
         """Takes all steps; validates and saves on the way."""
-        saved_at = time.monotonic()
+        self.saved_at = time.monotonic()
+        # The last step is validated, too, so the training ends after a validation.
         while self.state.validated_step < self.total_steps and not self.state.stopped:
-            validation_step = self.state.next_validation(self.validation_interval, self.total_steps)
-            steps = min(LOG_INTERVAL, validation_step - self.state.step)
-            self._advance(steps, signals)
+            next_validation = self.state.next_validation(self.validation_interval, self.total_steps)
+            self._advance(min(LOG_INTERVAL, next_validation - self.state.step), signals)
 
             # Read once: a signal that arrives between two checks would skip the save.
             interrupted = bool(signals)
-            minutes = (time.monotonic() - saved_at) / 60
+            minutes = (time.monotonic() - self.saved_at) / 60
             if interrupted or minutes > save_minutes:
                 self._check_weights()
-                self.run.save(self.model, self.state)
-                saved_at = time.monotonic()
+                self._save()
             if interrupted:
                 raise KeyboardInterrupt
-            if self.state.step == validation_step:
+            if self.state.step == next_validation:
                 self._validate()
-                saved_at = time.monotonic()
+
+    def _save(self):
+        self.run.save(self.model, self.state)
+        self.saved_at = time.monotonic()
 
     def _advance(self, steps, signals):
         """Takes a few steps, fewer if a signal arrives, and shows their loss."""
@@ -211,31 +212,31 @@ class Trainer:
         with averaged_weights(self.model, self.evaluation_model) as averaged:
             metrics, score = self.task.validate(averaged, self.dev, self.length_multiple)
             row = self._make_row(metrics)
-            max_score = self.task.max_score
+            is_perfect = score >= self.task.max_score
             if self.training.best_by:
                 score = self._score_by(metrics, self.training.best_by)
-                max_score = math.inf
+                is_perfect = False
             # Of several that reach the best possible score, the last is kept.
             is_first = not self.state.validations
-            improved = is_first or score > self.state.best_score or score >= max_score
+            improved = is_first or is_perfect or score > self.state.best_score
             if improved:
                 self.run.save_best(averaged)
 
-        done = score >= max_score and self._is_conclusive()
-        patience = self.training.patience
         self.state = self.state.validated(
-            row, score, improved=improved, patience=patience, done=done
+            row,
+            score,
+            improved=improved,
+            patience=self.training.patience,
+            done=is_perfect and self._is_conclusive(),
         )
-        self.run.save(self.model, self.state)
+        self._save()
         self.run.log(row)
         self.add_points(self.state.step, {f"dev/{name}": value for name, value in metrics.items()})
-        lines = describe_validation(
-            row, metrics, waited=self.state.waited, stopped=self.state.stopped
-        )
+        lines = describe_validation(row, metrics, self.state)
         ends = self.state.stopped or self.state.step >= self.total_steps
         if self.callbacks.after_validation(row, metrics, ends):
             self.state = self.state.replace(stopped=True)
-            self.run.save(self.model, self.state)
+            self._save()
             lines += "\na callback asked for the end: training stopped"
         self.progress.print_line(lines)
 

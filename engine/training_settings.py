@@ -17,8 +17,8 @@ class Training(Config):
     learning_rate: Annotated[float, Field(ge=0)] = 1e-3
     """Initial learning rate."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Precision of computation; weights and losses stay float32. auto: bfloat16 where this machine
-    computes it and the model gains by it, else float32."""
+    """Precision of computation; weights and losses stay float32. auto: bfloat16 on a GPU or
+    a CPU with AMX if the model gains by it, else float32."""
     jit: Literal["auto", "on", "off"] = "auto"
     """XLA. auto: on with a GPU or JAX, else off, where XLA is slower."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from colloquy.base import runtime
+from colloquy.base import backend
 from colloquy.base.files import PathLike, UserError
 from colloquy.data.prepared import (
     METADATA,
@@ -65,7 +65,7 @@ class Words:
     def read_vectors(self) -> np.ndarray:
         """Reads the word vectors, float32 `(words + 1, dimension)`; row 0 is padding."""
         if self.run:
-            runtime.import_keras()
+            backend.import_keras()
             return self.run.load_model().word_vectors()
         return read_embedding(self.path / VECTORS, self.vocabulary)
 

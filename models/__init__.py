@@ -20,7 +20,7 @@ class ModelEntry:
     task: str
     """Key of `tasks.TASKS`."""
     gains_in_bfloat16: bool = False
-    """True if it trains faster in bfloat16 where the CPU or GPU computes it, so that
+    """True if it trains faster in bfloat16 on a GPU or a CPU with AMX, so that
     `--precision=auto` takes it there; measured:
     results/benchmarks/training_speed.json/precision."""
 

@@ -10,7 +10,7 @@ import threading
 import ray
 from ray import serve
 
-from colloquy.base import runtime
+from colloquy.base import backend, runtime
 from colloquy.base.files import UserError, in_one_line
 from colloquy.serving.limits import Limits
 
@@ -59,7 +59,7 @@ def application(paths, replicas=(1, 1), limits=None, access=None):
 def build_app(paths, limits, access):
     """Builds the ASGI application in a replica. Its models are loaded and warm."""
     runtime.prepare(threads=1)
-    runtime.import_keras()
+    backend.import_keras()
     from colloquy.serving.app import create_app
     from colloquy.serving.models import open_model
     from colloquy.serving.warm_up import freeze, warm_up

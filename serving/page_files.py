@@ -35,8 +35,7 @@ DOCS_HEADERS = {
 def find_pages():
     """Finds the files, `{name: path}`; those of Swagger UI are in the package fastapi-offline."""
     # The package itself is not imported: it would change FastAPI.
-    package = pathlib.Path(importlib.util.find_spec("fastapi_offline").origin).parent
-    swagger_ui = package / "static"
+    swagger_ui = pathlib.Path(importlib.util.find_spec("fastapi_offline").origin).parent / "static"
     files = [
         *PAGES.iterdir(),
         swagger_ui / "swagger-ui-bundle.js",

@@ -37,12 +37,8 @@ def describe_run(run):
     else:
         page = Page(examples=run.examples())
     card_file = run.path / CARD
-    card = ""
-    if card_file.is_file():
-        card = card_file.read_text(encoding="utf-8", errors="replace")
-    scores = {}
-    for split, result in run.metrics().items():
-        scores[split] = result["metrics"]
+    card = card_file.read_text("utf-8", errors="replace") if card_file.is_file() else ""
+    scores = {split: result["metrics"] for split, result in run.metrics().items()}
     corpus = run.dataset["name"]
     return {
         "task": run.task,

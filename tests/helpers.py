@@ -28,7 +28,7 @@ from absl import flags
 from colloquy.base.files import UserError
 from colloquy.data import pickles
 from colloquy.engine import terminal
-from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.data_parallel import Devices
 from colloquy.engine.devices import choose_xla
 from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.run import Run
@@ -407,7 +407,7 @@ def weights_of_run(run):
 @contextlib.contextmanager
 def at_step(number, action):
     """For the block, calls `action` after a step of a training, counted from 1."""
-    original, count = OneDevice.train_step, itertools.count(1)
+    original, count = Devices.train_step, itertools.count(1)
 
     def counting(self, model, batches):
         step = original(self, model, batches)
@@ -420,7 +420,7 @@ def at_step(number, action):
 
         return counted
 
-    with patch.object(OneDevice, "train_step", counting):
+    with patch.object(Devices, "train_step", counting):
         yield
 
 

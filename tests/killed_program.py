@@ -18,10 +18,10 @@ import sys
 import time
 import traceback
 
-from colloquy.base import runtime
+from colloquy.base import backend, runtime
 
 runtime.prepare(threads=1)
-runtime.import_keras()
+backend.import_keras()
 
 from helpers import SMALL_RUNS  # noqa: E402
 

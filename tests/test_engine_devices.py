@@ -13,7 +13,7 @@ from helpers import refusal, start_process, weights_of_run
 from test_pinned import assert_same
 
 from colloquy.engine import parallel
-from colloquy.engine.data_parallel import HOSTS, OneDevice, open_devices, pad_batch
+from colloquy.engine.data_parallel import HOSTS, Devices, open_devices, pad_batch
 from colloquy.engine.run import Run
 from colloquy.tasks import TASKS
 
@@ -57,7 +57,7 @@ def assert_equal_states(path, expected, atol):
 
 
 def test_several_devices_are_those_of_jax(monkeypatch):
-    assert type(open_devices("one")) is OneDevice
+    assert type(open_devices("one")) is Devices
     message = "devices=all needs KERAS_BACKEND=jax. Received: tensorflow"
     assert refusal(open_devices, "all") == message
     monkeypatch.setattr(keras.config, "backend", lambda: "jax")
@@ -69,7 +69,7 @@ def test_a_batch_is_padded_with_examples_without_weight():
     inputs = {"words": np.array([4, 8, 9, 2, 6]), "context": np.array([[1, 2], [3, 0], [4, 1]])}
     targets = np.array([[1, 0], [1, 1], [0, 0]])
     inputs, targets, weights = pad_batch(
-        inputs, targets, lambda targets: targets.sum(axis=1) + 1, padded_size=7, multiple=2
+        (inputs, targets), lambda targets: targets.sum(axis=1) + 1, padded_size=7, multiple=2
     )
     assert inputs["words"].tolist() == [4, 8, 9, 2, 6, 0]
     assert inputs["context"].tolist() == [[1, 2], [3, 0], [4, 1], *[[0, 0]] * 4]

@@ -26,7 +26,7 @@ from helpers import (
 
 from colloquy.base import machine
 from colloquy.base.files import seal
-from colloquy.engine.data_parallel import OneDevice
+from colloquy.engine.data_parallel import Devices
 from colloquy.engine.interrupts import LOCK, locked
 from colloquy.engine.limits import Limit
 from colloquy.engine.progress import Progress
@@ -114,7 +114,7 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, callbacks=(
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": training.to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
-    trainer = Trainer(task or Numbers(), run, dataset, OneDevice(), callbacks=callbacks)
+    trainer = Trainer(task or Numbers(), run, dataset, Devices(), callbacks=callbacks)
     trainer.train(save_minutes)
     return run
 
@@ -438,12 +438,12 @@ def test_trains_in_float16(prepared, tmp_path):
 def test_auto_precision_is_chosen_once_and_kept(prepared_dialog, tmp_path, monkeypatch):
     entry = dataclasses.replace(MODELS["supervised-embeddings"], gains_in_bfloat16=True)
     monkeypatch.setitem(MODELS, "supervised-embeddings", entry)
-    monkeypatch.setattr(machine, "bfloat16_instructions", lambda *_: "AMX")
+    monkeypatch.setattr(machine, "has_amx", lambda: True)
     run = train_quickly(prepared_dialog, tmp_path / "run", epochs=0.25, precision="auto")
     assert run.training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "bfloat16"
     # moved to another machine
-    monkeypatch.setattr(machine, "bfloat16_instructions", lambda *_: None)
+    monkeypatch.setattr(machine, "has_amx", lambda: False)
     resume(dialog, run.path, epochs=0.5)
     assert Run.open(run.path).training.precision == "bfloat16"
     assert evaluate(dialog, run.path, baselines=False)["precision"] == "float32"

@@ -10,7 +10,7 @@ import time
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.base.files import UserError
 from colloquy.data.corpora import CORPORA, dam_release
 
@@ -39,7 +39,7 @@ def main():
         raise UserError(
             f"each --source needs its --corpus. Received: {len(FLAGS.corpus)} and {len(sources)}"
         )
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.run import Run
     from colloquy.tasks.selection.predictor import SelectionPredictor

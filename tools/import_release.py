@@ -9,7 +9,7 @@ The run has the release's weights, optimizer state and step: evaluate.py, export
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.json_files import read_json
 from colloquy.tools.release_checkpoint import (
@@ -33,7 +33,7 @@ def import_checkpoint(checkpoint, config, out, data=None):
         out: Run directory to make.
         data: Prepared dataset that it belongs to, for its vocabulary.
     """
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import smn
 from colloquy.data.json_files import write_json
@@ -31,7 +31,7 @@ FLAGS = flags.FLAGS
 
 
 def main():
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.evaluation import open_evaluations
     from colloquy.engine.run import BEST, CARD, CONFIG, Run

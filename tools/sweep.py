@@ -18,7 +18,7 @@ import shlex
 
 from absl import flags
 
-from colloquy.base import cli, runtime
+from colloquy.base import backend, cli
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output
 from colloquy.metrics.published import scores
@@ -134,7 +134,7 @@ def train_and_score(label, model, settings, data, command, baselines):
         command: The call of train.py that trains the same.
         baselines: Scores baselines, too.
     """
-    runtime.import_keras()
+    backend.import_keras()
 
     import keras
 

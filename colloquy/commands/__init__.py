@@ -48,7 +48,5 @@ def main() -> None:
     if name not in programs:
         sys.exit(f"error: colloquy expects one of {', '.join(programs)}. Received: {name}")
     sys.argv = [f"colloquy {name}", *sys.argv[2:]]
-    if name in TOOLS:
-        runpy.run_module(f"colloquy.tools.{name}", run_name="__main__")
-    else:
-        run_command(name)
+    folder = "colloquy.tools" if name in TOOLS else __name__
+    runpy.run_module(f"{folder}.{name}", run_name="__main__")

@@ -9,7 +9,7 @@ python chat.py --run=runs/memma < lines.txt             # plain text out, each m
 
 from absl import flags
 
-from colloquy.base import cli, runtime, script_flags
+from colloquy.base import backend, cli, script_flags
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -24,7 +24,7 @@ OPTIONS = ("index", "candidates")
 
 
 def main() -> None:
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.run import Run
     from colloquy.engine.terminal import Terminal, talk

@@ -23,7 +23,7 @@ import pathlib
 from absl import flags
 
 import colloquy
-from colloquy.base import cli, runtime, script_flags
+from colloquy.base import backend, cli, script_flags
 from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output, refuse_existing
 from colloquy.data.json_files import write_json
@@ -74,7 +74,7 @@ flags.DEFINE_enum(
     "precision",
     "auto",
     ["auto", "float32", "bfloat16", "float16"],
-    "auto: bfloat16 if the training was and the hardware computes it, else float32.",
+    "auto: bfloat16 if the training was, on a GPU or a CPU with AMX; else float32.",
 )
 flags.DEFINE_bool("baselines", True, "Compute the baselines too.")
 
@@ -85,7 +85,7 @@ def main() -> None:
         script_flags.refuse_flags(("by", "scores", "examples", "baselines"), "--against")
     elif FLAGS.by:
         script_flags.refuse_flags(("scores", "examples", "baselines"), "--by")
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.parallel import share_cores
 

@@ -12,7 +12,7 @@ import sys
 
 from absl import flags
 
-from colloquy.base import cli, runtime, script_flags
+from colloquy.base import backend, cli, script_flags
 from colloquy.base.config import make_config, parse_assignments
 from colloquy.base.files import UserError
 
@@ -51,7 +51,7 @@ def predict() -> None:
     """Answers the JSON lines of a file."""
     script_flags.refuse_flags(("maps", "split", "data"), "--input")
     settings = parse_assignments(FLAGS.set)
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.json_lines import predict_lines
 
@@ -69,7 +69,7 @@ def explain() -> None:
     script_flags.refuse_flags(("attention", "set"), "--explain")
     if not FLAGS.out:
         raise UserError("--explain needs --out=DIR")
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.engine.examples import check_vocabulary, take_examples
     from colloquy.engine.explain import explain_examples

@@ -5,10 +5,8 @@ from typing import Any
 
 from absl import flags
 
-from colloquy.base.config import make_config
 from colloquy.base.script_flags import refuse_flags, show_in_help
 from colloquy.data.corpora import CORPORA
-from colloquy.data.prepared import VOCABULARY_SETTINGS
 
 FLAGS = flags.FLAGS
 TASKS = sorted({task for corpus in CORPORA.values() for task in corpus.tasks})
@@ -50,21 +48,15 @@ def _describe(name, tasks):
 def read_flags(corpus: str, task: str) -> dict[str, Any]:
     """Returns `{field: value}` of the flags that were given.
 
+    `colloquy.prepare` checks the values.
+
     Raises:
-        UserError: A flag is for other tasks, conflicts with --vocabulary_of, or has a wrong value.
+        UserError: A flag is for other tasks.
     """
-    if FLAGS.vocabulary_of:
-        refuse_flags(
-            VOCABULARY_SETTINGS,
-            beside="--vocabulary_of, which takes these settings from the run or dataset",
-        )
     names = SETTINGS[task].model_fields
     all_names = {name for settings in SETTINGS.values() for name in settings.model_fields}
     refuse_flags(
         sorted(all_names - set(names)),
         beside=f"--corpus={corpus}, whose flags are --{', --'.join(names)}",
     )
-    values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
-    # `colloquy.prepare` checks the values, too. Here the message begins with the flag.
-    make_config(SETTINGS[task], values, where="--")
-    return values
+    return {name: FLAGS[name].value for name in names if FLAGS[name].present}

@@ -5,18 +5,18 @@ python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bid
 python serve.py --run=dam=runs/dam --ray --replicas=1:4     # Ray Serve; needs the extra `ray`
 """
 
+import contextlib
 import importlib.util
 import os
 import pathlib
 import re
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 
-from colloquy.base import cli, machine, runtime, script_flags
+from colloquy.base import backend, cli, machine, runtime, script_flags
 from colloquy.base.files import UserError
 from colloquy.engine.run_files import find_named_runs, find_run
 from colloquy.serving.access import Access
@@ -68,35 +68,34 @@ def find_models() -> Any:
 
 def choose_models() -> Any:
     """Chooses the models to serve: `{name: (path, path of its index or None)}`."""
-    paths = read_paths("run", lambda path: pathlib.Path(path).resolve().name) or find_models()
+    paths = read_paths("run") if FLAGS.run else find_models()
     if not paths:
         raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
     for name in paths:
         if not NAME.fullmatch(name):
             raise UserError(f"a model's name has letters, digits, . _ and -. Received: {name}")
 
-    [only_name] = paths if len(paths) == 1 else [""]
-    indexes = read_paths("index", lambda _: only_name)
+    only_name = next(iter(paths)) if len(paths) == 1 else None
+    indexes = read_paths("index", default_name=only_name)
     for name in indexes:
         if name not in paths:
             raise UserError(f"--index: there is no model {name}; there are {', '.join(paths)}")
     return {name: (path, indexes.get(name)) for name, path in paths.items()}
 
 
-def read_paths(flag: str, choose_name: Callable[[str], str]) -> dict[str, Any]:
-    """Reads the values NAME=DIR of a flag: `{name: path}`.
+def read_paths(flag: str, default_name: str | None = None) -> Any:
+    """Reads the values of --run or --index: `{name: path}`.
 
-    Args:
-        flag: Name of the flag.
-        choose_name: Chooses the name for a value without one.
+    A value DIR, without a name, gets `default_name`, else the name of the directory.
     """
-    paths: dict[str, Any] = {}
-    for assignment in FLAGS[flag].value or []:
-        name, equals, path = assignment.partition("=")
+    paths = {}
+    for value in FLAGS[flag].value or []:
+        name, equals, path = value.partition("=")
         if not equals:
-            name, path = choose_name(assignment), assignment
+            path = value
+            name = default_name or pathlib.Path(path).resolve().name
         if not (name and path):
-            raise UserError(f"--{flag} expects NAME=DIR. Received: {assignment}")
+            raise UserError(f"--{flag} expects NAME=DIR. Received: {value}")
         if name in paths:
             raise UserError(f"--{flag}: the name {name} is given twice")
         paths[name] = path
@@ -106,12 +105,16 @@ def read_paths(flag: str, choose_name: Callable[[str], str]) -> dict[str, Any]:
 def load_models() -> Any:
     """Loads the models to serve, `{name: serving.models.Served}`.
 
-    Those that `--run` names are warm, those that were found are not loaded. One that is wrong is
-    left out; a `UserError` if none is left.
+    Models of `--run`, and those with an `--index`, are loaded and answer first texts here, which
+    makes them warm. The others are loaded while the server runs, see `warm_up.warming`. A model
+    that cannot be opened is left out.
+
+    Raises:
+        UserError: No model is left.
     """
     chosen = choose_models()
     print("loading TensorFlow and the models", flush=True)
-    runtime.import_keras()
+    backend.import_keras()
     from colloquy.serving.models import open_model
     from colloquy.serving.warm_up import freeze, warm_up
 
@@ -138,37 +141,30 @@ def load_models() -> Any:
 
 
 def read_access() -> Any:
-    is_local = FLAGS.host in LOCAL
-    hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
-    if not is_local:
-        hosts.append(socket.gethostname())
-    origins = [origin.rstrip("/").lower() for origin in FLAGS.cors_origins]
-
+    """Reads the flags that say who may send requests."""
+    origins = frozenset(origin.rstrip("/").lower() for origin in FLAGS.cors_origins)
     if "*" in origins:
         raise UserError("--cors_origins expects origins, as https://example.org. Received: *")
-
     key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
-    if key:
-        try:
-            key.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
-    elif not is_local:
-        warning = f"everybody who reaches {FLAGS.host} can use this server: give --api_key"
-        print(f"warning: {warning}", file=sys.stderr)
-    return Access(
-        hosts=frozenset(host.lower() for host in hosts), origins=frozenset(origins), api_key=key
-    )
+    if key and not key.isascii():
+        raise UserError("--api_key and COLLOQUY_API_KEY expect a key in ASCII")
+    hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
+    if FLAGS.host not in LOCAL:
+        hosts.append(socket.gethostname())
+        if not key:
+            warning = f"everybody who reaches {FLAGS.host} can use this server: give --api_key"
+            print(f"warning: {warning}", file=sys.stderr)
+    return Access(hosts=frozenset(host.lower() for host in hosts), origins=origins, api_key=key)
 
 
 def read_replicas() -> Any:
     """Returns the fewest and the most replicas."""
-    match = re.fullmatch("([1-9][0-9]{0,3})(?::([1-9][0-9]{0,3}))?", FLAGS.replicas)
-    if match:
-        fewest = int(match[1])
-        most = int(match[2] or fewest)
-        if fewest <= most:
-            return fewest, most
+    fewest, colon, most = FLAGS.replicas.partition(":")
+    if not colon:
+        most = fewest
+    with contextlib.suppress(ValueError):
+        if 1 <= int(fewest) <= int(most):
+            return int(fewest), int(most)
     expected = "FEWEST:MOST with 1 <= FEWEST <= MOST"
     raise UserError(f"--replicas expects {expected}. Received: {FLAGS.replicas}")
 
@@ -192,9 +188,9 @@ def serve_on_ray(limits: Any, access: Any) -> None:
 def main() -> None:
     limits = Limits(**script_flags.given_settings(Limits, LIMITS))
     access = read_access()
-    # An operation takes half of the cores. A large request computes several long operations at
-    # once; more threads than that leave some for the operations of small requests.
     cpus = machine.available_cpus()
+    # One operation computes on half of the cores. More operations at once than there are cores,
+    # because a large request starts several long ones, and small requests would wait for them.
     runtime.prepare(max(1, cpus // 2), operations=cpus + 4)
     if FLAGS.ray:
         serve_on_ray(limits, access)
@@ -202,7 +198,8 @@ def main() -> None:
     script_flags.refuse_flags(["replicas"], "one process: give --ray too")
     from colloquy.serving.server import Server, listen
 
-    listening = listen(FLAGS.host, FLAGS.port)  # a port in use is noticed before models are loaded
+    # A port in use is noticed before models are loaded.
+    listening = listen(FLAGS.host, FLAGS.port)
     models = load_models()
     from colloquy.serving.app import create_app
     from colloquy.serving.warm_up import warming

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from colloquy.base import runtime
+from colloquy.base import backend
 from colloquy.base.config_fields import describe_fields
 from colloquy.models import MODELS
 from colloquy.recipes import choose_recipe, merge_settings
@@ -23,7 +23,7 @@ def show_settings(model: str | None, recipe: str | None, settings: Mapping[str, 
     # As if there were data: without data, a recipe for the sample would be chosen.
     model, recipe = choose_recipe(model, recipe, has_data=True)
     merged, _ = merge_settings(recipe, settings)
-    runtime.import_keras()
+    backend.import_keras()
 
     from colloquy.tasks import TASKS
 

@@ -126,9 +126,7 @@ def main() -> None:
 
 def read_settings() -> dict[str, Any]:
     """Returns `{field: value}` of --release_conf, of the flags and of --set; the last wins."""
-    settings: dict[str, Any] = {}
-    if FLAGS.release_conf:
-        settings.update(read_conf())
+    settings = read_conf() if FLAGS.release_conf else {}
     settings.update(script_flags.given_settings(Training, TRAINING_FLAGS))
     settings.update(parse_assignments(FLAGS.set))
     # `colloquy.train` takes settings as keyword arguments, beside its own: `--set=data=DIR` would

@@ -47,6 +47,9 @@ class Turn(NamedTuple):
     text: str
 
 
+Dialog = list[Turn]
+
+
 class Task(NamedTuple):
     """The files of one task."""
 
@@ -100,7 +103,7 @@ def _find_task(directory, name, patterns, candidates, knowledge):
 
 def read_dialogs(
     path: pathlib.Path, candidates: pathlib.Path | None = None, report: Report | None = None
-) -> list[list[Turn]]:
+) -> list[Dialog]:
     """Reads the dialogs of a file.
 
     In each text, runs of white space become a single space.
@@ -113,7 +116,7 @@ def read_dialogs(
         Dialogs, lists of `Turn`.
     """
     known_responses = set(read_candidates(candidates)) if candidates else set()
-    dialogs: list[list[Turn]] = []
+    dialogs: list[Dialog] = []
     expected_id = 1
     for number, line in read_lines(path, None):
         if not line.strip():
@@ -190,7 +193,7 @@ def read_knowledge(path: pathlib.Path) -> list[Fact]:
     return facts
 
 
-def unseen_entities(train: list[list[Turn]], knowledge: list[Fact]) -> dict[str, str]:
+def unseen_entities(train: list[Dialog], knowledge: list[Fact]) -> dict[str, str]:
     """Pairs each cuisine and place of the training dialogs with one that none of them contains.
 
     In tasks 1 to 5, half of the knowledge base's cuisines and places occur in the training dialogs,
@@ -217,7 +220,7 @@ def unseen_entities(train: list[list[Turn]], knowledge: list[Fact]) -> dict[str,
     return pairs
 
 
-def move(dialogs: list[list[Turn]], pairs: Mapping[str, str]) -> list[list[Turn]]:
+def move(dialogs: list[Dialog], pairs: Mapping[str, str]) -> list[Dialog]:
     """Dialogs with words replaced by the pairs of `unseen_entities`.
 
     >>> [[turn]] = move([[Turn("user", "thai in rome")]], {"rome": "hanoi"})
