@@ -146,8 +146,10 @@ def read_access() -> Any:
     if "*" in origins:
         raise UserError("--cors_origins expects origins, as https://example.org. Received: *")
     key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
-    if key and not key.isascii():
-        raise UserError("--api_key and COLLOQUY_API_KEY expect a key in ASCII")
+    try:
+        (key or "").encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
     hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
     if FLAGS.host not in LOCAL:
         hosts.append(socket.gethostname())
