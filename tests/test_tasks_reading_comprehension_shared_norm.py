@@ -1,4 +1,4 @@
-"""`tasks.reading_comprehension.second_contexts` and `shared_norm`: questions without an answer."""
+"""`tasks.reading_comprehension.second_contexts` and `batches`: questions without an answer."""
 
 import dataclasses
 
@@ -17,12 +17,15 @@ from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.added_sentences import add_sentences, by_added_sentence
+from colloquy.tasks.reading_comprehension.batches import TwoContexts, ask_twice
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss
 from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
 from colloquy.tasks.reading_comprehension.passages import Passage, with_sentence, without_answer
-from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
-from colloquy.tasks.reading_comprehension.sentences import sentences_of, sentences_to_add
-from colloquy.tasks.reading_comprehension.shared_norm import TwoContexts, ask_twice
+from colloquy.tasks.reading_comprehension.second_contexts import (
+    SecondContexts,
+    sentences_of,
+    sentences_to_add,
+)
 from colloquy.tasks.reading_comprehension.split import ReadingSplit
 from colloquy.tasks.reading_comprehension.tokens import Tokens
 

@@ -13,7 +13,7 @@ from colloquy.data.sequences import Sequences
 from colloquy.engine.scoring import Group
 from colloquy.tasks.reading_comprehension.misleading import without_question_mark
 from colloquy.tasks.reading_comprehension.scoring import score_split
-from colloquy.tasks.reading_comprehension.sentences import SENTENCE_WORDS, draw_sentence
+from colloquy.tasks.reading_comprehension.second_contexts import SENTENCE_WORDS, draw_sentence
 
 MAX_COMPARED = 2000
 """Most questions that `by_added_sentence` asks with and without a misleading sentence."""

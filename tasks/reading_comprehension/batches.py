@@ -1,10 +1,38 @@
-"""Training batches of questions that are asked of their own contexts."""
+"""Training batches of questions.
+
+Each question is asked of its own context, or, with the setting `shared_norm`, of two: its own
+context, which has the answers, and a second one, which does not.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from colloquy.data.batching import batches_by_size
+from colloquy.tasks.reading_comprehension.passages import (
+    draw_own_passage,
+    draw_passage_without_answer,
+)
+from colloquy.tasks.reading_comprehension.second_contexts import NONE
+from colloquy.tasks.reading_comprehension.training import Training
+from colloquy.tasks.reading_comprehension.windows import overlap_of
+
+
+def training_batches(split, training, rng):
+    """The batches of an epoch, a list of `QuestionBatch`, or with `shared_norm` of `TwoContexts`.
+
+    Neighbouring windows of a long context share some words. A window may cut an answer with more
+    words than these, so questions with only such answers are left out. With `shared_norm`,
+    questions without a second context are left out, too.
+    """
+    rows = np.flatnonzero(~split.answers_longer_than(overlap_of(training.max_context)))
+    if training.shared_norm:
+        return _shared_norm_batches(split, rows, training, rng)
+    sizes = np.minimum(split.sizes[rows], [training.max_context, training.max_question])
+    batches = []
+    for batch in batches_by_size(sizes, training.batch_size, rng):
+        batches.append(QuestionBatch(rows[batch], training))
+    return batches
 
 
 class QuestionBatch(NamedTuple):
@@ -12,21 +40,73 @@ class QuestionBatch(NamedTuple):
 
     rows: np.ndarray
     """Indices of the questions, int `(B,)`."""
-    max_context: int
-    """The most words of a context that are read: a longer one is cut to a window with an answer."""
-    max_question: int
-    """The most words of a question that are read, the first ones."""
+    training: Training
 
     def collate(self, split, multiples):
         """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
-        windows = split.windows_of_answers(self.rows, self.max_context)
-        return split.collate(self.rows, windows, self.max_question, multiples)
+        windows = split.windows_of_answers(self.rows, self.training.max_context)
+        return split.collate(self.rows, windows, self.training.max_question, multiples)
 
 
-def question_batches(split, rows, training, rng):
-    """The batches of an epoch of questions `rows`, of similar size: a list of `QuestionBatch`."""
-    sizes = np.minimum(split.sizes[rows], [training.max_context, training.max_question])
+# === Two contexts of each question ===
+
+
+class TwoContexts(NamedTuple):
+    """A batch of questions, each asked of two contexts; `losses.shared_norm_loss` is its loss."""
+
+    rows: np.ndarray
+    """Indices of the questions, int `(Q,)`."""
+    second: np.ndarray
+    """The second context of each question, int `(Q,)`."""
+    training: Training
+    seed: int
+    """Seed of the random changes of contexts, see `passages`."""
+
+    def collate(self, split, multiples):
+        """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
+        questions = ask_twice(split, self)
+        every_row = QuestionBatch(np.arange(len(questions)), self.training)
+        return every_row.collate(questions, multiples)
+
+
+def ask_twice(split, batch):
+    """Returns the `Questions` of `TwoContexts`: row 2i is a question on its own context, row 2i + 1
+    the same question on its second context.
+    """
+    rng = np.random.default_rng(batch.seed)
+    passages = []
+    for row, second in zip(batch.rows.tolist(), batch.second.tolist(), strict=True):
+        passages.append(draw_own_passage(split, row, batch.training, rng))
+        passages.append(draw_passage_without_answer(split, row, second, batch.training, rng))
+    return split.on_passages(np.repeat(batch.rows, 2), passages)
+
+
+def _shared_norm_batches(split, rows, training, rng):
+    """The batches of questions `rows` that have a second context."""
+    second = _draw_second_contexts(split, rng)
+    rows = rows[second[rows] != NONE]
+    lengths = split.contexts.lengths
+    sizes = np.maximum(lengths[split.context_of_question[rows]], lengths[second[rows]])
     batches = []
-    for batch in batches_by_size(sizes, training.batch_size, rng):
-        batches.append(QuestionBatch(rows[batch], training.max_context, training.max_question))
+    for batch in batches_by_size(sizes[:, None], training.batch_size, rng):
+        seed = int(rng.integers(2**32))
+        batches.append(TwoContexts(rows[batch], second[rows[batch]], training, seed))
     return batches
+
+
+def _draw_second_contexts(split, rng):
+    """Draws a second context for each question, int `(questions,)`; `NONE` where there is none.
+
+    Both contexts of a question are padded to one length. So two second contexts are drawn, and the
+    one is taken whose length is nearer to that of the question's own context.
+    """
+    # A row of `second_contexts` is the contexts of a question, then `NONE`: [7, 4, -1, -1]. The
+    # choices are among the first two of this row. In a row of `NONE` alone, they are the first.
+    num_choices = (split.second_contexts != NONE).sum(axis=1)
+    choices = rng.integers(np.maximum(num_choices, 1), size=(2, len(split)))
+    first, other = split.second_contexts[np.arange(len(split)), choices]
+
+    lengths = split.contexts.lengths
+    own_length = lengths[split.context_of_question]
+    is_other_nearer = abs(lengths[other] - own_length) < abs(lengths[first] - own_length)
+    return np.where(is_other_nearer, other, first)

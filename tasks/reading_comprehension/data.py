@@ -103,10 +103,7 @@ def _article_numbers(contexts):
     Some corpora have no articles: a context lacks `article`, or it is 0. Such a context is an
     article of its own. Negative numbers stand for these: no real article has one.
     """
-    articles = []
-    for place, context in enumerate(contexts):
-        articles.append(context.get("article") or -1 - place)
-    return articles
+    return [context.get("article") or -1 - place for place, context in enumerate(contexts)]
 
 
 # === Checks: each raises a `ValueError` ===
@@ -145,16 +142,10 @@ def _check_answers(split):
     context_lengths = split.contexts.lengths[split.context_of_question]
     answered = zip(split.ids, split.answers, split.spans, context_lengths, strict=True)
     for id, answers, spans, length in answered:
-        if not answers:
+        if not answers or not spans:
             raise ValueError(f"question {id:.60} must have an answer")
-        if not spans or not all(_is_span(span, length) for span in spans):
-            raise ValueError(
-                f"question {id:.60}: spans must be whole numbers within its {length} words"
-            )
-
-
-def _is_span(span, length):
-    first, last = span
-    if type(first) is not int or type(last) is not int:
-        return False
-    return 0 <= first <= last < length
+        for first, last in spans:
+            if type(first) is not int or type(last) is not int or not 0 <= first <= last < length:
+                raise ValueError(
+                    f"question {id:.60}: spans must be whole numbers within its {length} words"
+                )

@@ -76,7 +76,7 @@ def reading_archive(model, vocabulary, characters, scale=None):
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
 
-    The outputs have the names and meanings of `predictor.AnswerSpan` and `Answer`. The model reads
+    The outputs have the names and meanings of `answers.AnswerSpan` and `Answer`. The model reads
     each passage whole. The predictor reads a passage of more than `max_context` words in windows,
     so it may give another answer.
 

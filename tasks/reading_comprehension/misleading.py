@@ -17,8 +17,7 @@ For example, for the question "Where does Ann live?":
 A text is a list of tokens, which are numbers of the split's `Tokens`.
 """
 
-from colloquy.tasks.reading_comprehension.second_contexts import is_content
-from colloquy.tasks.reading_comprehension.sentences import draw_sentence
+from colloquy.tasks.reading_comprehension.second_contexts import draw_sentence, is_content
 
 ASKING_WORDS = frozenset("what who whom whose when where which why how".split())
 DROPPED_FRACTIONS = (0.0, 0.0, 0.2, 0.4)

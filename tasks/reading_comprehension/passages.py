@@ -1,8 +1,12 @@
-"""Passages of questions for training: with an added sentence, or without the answers."""
+"""Passages of questions for training: with an added sentence, or without the answers.
+
+The settings `added_sentences`, `question_words` and `removed_answers` are the probabilities of
+these changes, see `training.Training`.
+"""
 
 from typing import NamedTuple
 
-from colloquy.tasks.reading_comprehension.sentences import sentence_ends
+from colloquy.tasks.reading_comprehension.second_contexts import sentence_ends
 
 
 class Passage(NamedTuple):
@@ -14,9 +18,29 @@ class Passage(NamedTuple):
     """Indices of the first and the last word of each answer."""
 
 
-def own_passage(split, row):
-    """The unchanged passage of question `row`."""
-    return Passage(split.context_tokens(row), split.spans[row])
+def draw_own_passage(split, row, training, rng):
+    """The passage of question `row`, by chance with a sentence that does not answer it."""
+    passage = Passage(split.context_tokens(row), split.spans[row])
+    if rng.random() >= training.added_sentences:
+        return passage
+    if rng.random() < training.question_words:
+        sentence = split.misleading_sentences.draw(row, rng)
+    else:
+        sentence = split.other_sentences[row]
+    return with_sentence(split, row, passage, sentence, rng)
+
+
+def draw_passage_without_answer(split, row, second, training, rng):
+    """The second context of question `row`, number `second`; or by chance the question's own
+    passage without the answers, where that can be made.
+    """
+    if rng.random() < training.removed_answers:
+        sentence = split.misleading_sentences.draw(row, rng)
+        passage = without_answer(split, row, sentence)
+        if passage:
+            return passage
+    [tokens] = split.contexts.lists([second])
+    return Passage(tokens, [])
 
 
 def with_sentence(split, row, passage, sentence, rng):

@@ -8,8 +8,10 @@ import numpy as np
 from colloquy.data.sequences import Sequences
 from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
 from colloquy.tasks.reading_comprehension.questions import Questions
-from colloquy.tasks.reading_comprehension.second_contexts import contexts_of_same_article
-from colloquy.tasks.reading_comprehension.sentences import sentences_to_add
+from colloquy.tasks.reading_comprehension.second_contexts import (
+    contexts_of_same_article,
+    sentences_to_add,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import shutil
 
 import keras
-import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.samples import SQUAD
@@ -13,7 +12,7 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import decaying
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension import measuring
-from colloquy.tasks.reading_comprehension.batches import question_batches
+from colloquy.tasks.reading_comprehension.batches import training_batches
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
@@ -22,10 +21,8 @@ from colloquy.tasks.reading_comprehension.losses import shared_norm_loss, span_l
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.questions import multiples_of
 from colloquy.tasks.reading_comprehension.scoring import score_split
-from colloquy.tasks.reading_comprehension.shared_norm import shared_norm_batches
 from colloquy.tasks.reading_comprehension.training import Training
 from colloquy.tasks.reading_comprehension.validation import metrics_with_no_answer
-from colloquy.tasks.reading_comprehension.windows import overlap_of
 
 
 class ReadingComprehensionTask(task.Task):
@@ -96,18 +93,7 @@ class ReadingComprehensionTask(task.Task):
         return shared_norm_loss if training.shared_norm else span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches of questions of similar size: each a `QuestionBatch`, or with `shared_norm` a
-        `TwoContexts`.
-
-        Neighbouring windows of a long context share some words. A window may cut an answer with
-        more words than these, so questions with only such answers are left out. With `shared_norm`,
-        questions without a second context are left out, too.
-        """
-        shared_by_windows = overlap_of(training.max_context)
-        rows = np.flatnonzero(~split.answers_longer_than(shared_by_windows))
-        if training.shared_norm:
-            return shared_norm_batches(split, rows, training, rng)
-        return question_batches(split, rows, training, rng)
+        return training_batches(split, training, rng)
 
     limits = staticmethod(limits_of)
 
