@@ -7,6 +7,7 @@ paragraph is a second context of the question. A question is named by its row in
 
 import bisect
 import collections
+import itertools
 import re
 
 import numpy as np
@@ -116,32 +117,27 @@ def contexts_of_same_article(split):
 # === Sentences of second contexts, which are added to other contexts ===
 
 
-def sentence_ends(split, context):
-    """The index of the word after each sentence; the last one is the number of words.
+def sentence_bounds(split, context):
+    """The first word of each sentence of a context, and the word behind it.
 
-    For example, [4, 7] for "Ann is here. Bob too."
+    For example, [(0, 4), (4, 7)] for "Ann is here. Bob too."
     """
     text = split.texts[context]
     [offsets] = split.offsets.lists([context])
     # The offsets alternate between the start and the end of a word.
     ends_of_words = offsets[1::2]
-    ends = []
+    bounds = [0]
     for match in _SENTENCE_END.finditer(text):
-        # The words up to the sign at `match.start()`.
-        ends.append(bisect.bisect_right(ends_of_words, match.start() + 1))
-    return [*ends, len(ends_of_words)]
+        # Number of words up to the sign at `match.start()`.
+        bounds.append(bisect.bisect_right(ends_of_words, match.start() + 1))
+    return list(itertools.pairwise([*bounds, len(ends_of_words)]))
 
 
 def sentences_of(split, context):
     """The tokens of each sentence of a context whose number of words is in `SENTENCE_WORDS`."""
     [tokens] = split.contexts.lists([context])
-    sentences = []
-    first = 0
-    for end in sentence_ends(split, context):
-        if end - first in SENTENCE_WORDS:
-            sentences.append(tokens[first:end])
-        first = end
-    return sentences
+    bounds = sentence_bounds(split, context)
+    return [tokens[start:end] for start, end in bounds if end - start in SENTENCE_WORDS]
 
 
 def draw_sentence(split, row, rng):

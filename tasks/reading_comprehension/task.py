@@ -20,9 +20,8 @@ from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss, span_loss
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.questions import multiples_of
-from colloquy.tasks.reading_comprehension.scoring import score_split
 from colloquy.tasks.reading_comprehension.training import Training
-from colloquy.tasks.reading_comprehension.validation import metrics_with_no_answer
+from colloquy.tasks.reading_comprehension.validation import validate
 
 
 class ReadingComprehensionTask(task.Task):
@@ -33,7 +32,7 @@ class ReadingComprehensionTask(task.Task):
     Training = Training
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
-    # In the lines that export.py prints, `found` is the result of the endpoint `answer`.
+    # export.py prints lines of Python that call the endpoint `answer`: `found = answer(...)`.
     export_call = task.ExportCall("answer", result="found", outputs=("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
@@ -81,8 +80,8 @@ class ReadingComprehensionTask(task.Task):
     def optimizer(self, training, steps):
         options = decaying(training, steps)
         if training.decay == 1:
-            # The learning rate is constant. Keras saves a constant rate with the optimizer, but not
-            # a schedule, and the saved trainings of this task with `decay` 1 have it.
+            # A number in place of a schedule that returns it each time: Keras saves a number with
+            # the optimizer, and saved trainings with `decay` 1 have it.
             options["learning_rate"] = training.learning_rate
         if training.optimizer == "adam":
             return keras.optimizers.Adam(**options)
@@ -102,17 +101,7 @@ class ReadingComprehensionTask(task.Task):
 
     # === Scoring ===
 
-    def validate(self, model, split, length_multiple=4):
-        """The score is F1; with `no_answer` it is the mean of F1, `F1_and_none` and `F1_misled`,
-        see `tasks.reading_comprehension.validation.metrics_with_no_answer`.
-        """
-        if model.config.no_answer:
-            metrics = metrics_with_no_answer(model, split, length_multiple)
-            mean = (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
-            return metrics, mean
-        metrics = score_split(model, split, length_multiple=length_multiple)
-        return metrics, metrics["F1"]
-
+    validate = staticmethod(validate)
     measure = staticmethod(measuring.measure)
     measure_outside = staticmethod(measuring.measure_outside)
     metrics_by_group = staticmethod(measuring.metrics_by_group)
