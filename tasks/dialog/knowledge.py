@@ -1,8 +1,6 @@
 """The knowledge base of a dialog bot, and the calls that search it."""
 
 import collections
-import itertools
-from typing import NamedTuple
 
 CALL = "api_call "
 """The beginning of a response that searches the knowledge base: `api_call thai west R_price`."""
@@ -34,50 +32,3 @@ def group_values(knowledge):
     for fact in knowledge:
         values_by_subject[fact.subject].add(fact.value)
     return values_by_subject
-
-
-# === Calls of the training dialogs ===
-
-
-class FactCounts(NamedTuple):
-    """Numbers of facts of a call."""
-
-    in_dialog: int
-    found: int
-
-
-def find_unrepeatable_calls(dialogs, knowledge):
-    """Finds the calls after which a dialog has other facts than a search finds.
-
-    A bot that makes such a call goes on with other facts than in its training dialogs.
-
-    Returns:
-        `{call: FactCounts}`.
-    """
-    found_by_call = {}
-    unrepeatable = {}
-    for turns in dialogs:
-        for place, turn in enumerate(turns):
-            if turn.speaker != "bot" or not is_call(turn.text):
-                continue
-            facts = _facts_after(turns, place)
-            # A dialog may end with its call, as in tasks 1 and 2: there is nothing to compare.
-            if not facts:
-                continue
-            call = turn.text
-            if call not in found_by_call:
-                found_by_call[call] = find_facts(knowledge, call)
-            found = found_by_call[call]
-            if set(facts) != set(found):
-                unrepeatable[call] = FactCounts(_count(facts), _count(found))
-    return unrepeatable
-
-
-def _facts_after(turns, place):
-    """Returns the facts between the turn at a place and the next sentence of user or bot."""
-    following = itertools.takewhile(lambda turn: turn.speaker == "fact", turns[place + 1 :])
-    return [turn.text for turn in following]
-
-
-def _count(facts):
-    return 0 if facts == [NO_RESULT] else len(facts)
