@@ -4,20 +4,9 @@ Shape suffixes:
     S sentences   W words   F surface forms, numbered from 1; 0 = none
 """
 
-from typing import Any, NamedTuple
-
 import tensorflow as tf
 
 from colloquy.data.sequences import stack
-
-
-class LinkedNames(NamedTuple):
-    """The surface forms at the words of sentences, int32 `(S, W)` each."""
-
-    begins_SW: Any
-    """The surface form that begins at each word."""
-    covers_SW: Any
-    """The surface form that each word is a part of."""
 
 
 class GraphNames:
@@ -54,9 +43,10 @@ class GraphNames:
         self.type_ids_F = tf.constant(type_ids)
 
     def link(self, words_SW):
-        """Takes the longest surface form at each word, from left to right: `LinkedNames`.
+        """Takes the longest surface form at each word, from left to right.
 
-        With the forms 1 `west` and 2 `west end pier`:
+        Returns the form that begins at each word, and the form that each word is a part of, int32
+        `(S, W)`. With the forms 1 `west` and 2 `west end pier`:
 
             words     in   west   end   pier   west
             begins    0    2      0     0      1
@@ -76,7 +66,7 @@ class GraphNames:
             num_next_S = tf.where(is_covered_S, num_next_S, length_S) - 1
             begins.append(begin_S)
             covers.append(cover_S)
-        return LinkedNames(tf.stack(begins, axis=1), tf.stack(covers, axis=1))
+        return tf.stack(begins, axis=1), tf.stack(covers, axis=1)
 
     def _longest_forms(self, words_SW):
         """Finds the longest surface form that begins at each word, int32 `(S, W)`."""

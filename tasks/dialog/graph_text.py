@@ -81,9 +81,9 @@ class DialogText:
         """
         words_BW = self.split(texts_B)
         is_word_BW = words_BW != ""
-        is_name_BW = self.names.link(words_BW).covers_SW > 0
+        _, covers_BW = self.names.link(words_BW)
         is_said_BW = self.users_words.lookup(words_BW) > 0
-        return join_chosen(words_BW, is_word_BW & ~is_name_BW & ~is_said_BW)
+        return join_chosen(words_BW, is_word_BW & (covers_BW == 0) & ~is_said_BW)
 
     def encode(self, words_SW):
         """Encodes words as `Domain.encode` does.
@@ -94,12 +94,12 @@ class DialogText:
             The entities of each sentence, from 1, int32 `(S, E)`; zeros between them are padding.
         """
         ids_SW = tf.where(words_SW == "", 0, self.ids_of_words(words_SW))
-        names = self.names.link(words_SW)
+        begins_SW, covers_SW = self.names.link(words_SW)
         # A name of an open type has the id of the type in place of its first word, then zeros.
-        type_at_begin_SW = tf.gather(self.names.type_ids_F, names.begins_SW)
-        type_of_word_SW = tf.gather(self.names.type_ids_F, names.covers_SW)
+        type_at_begin_SW = tf.gather(self.names.type_ids_F, begins_SW)
+        type_of_word_SW = tf.gather(self.names.type_ids_F, covers_SW)
         typed_ids_SW = tf.where(type_of_word_SW > 0, type_at_begin_SW, ids_SW)
-        entities_SWE = tf.gather(self.names.entities_FE, names.begins_SW)
+        entities_SWE = tf.gather(self.names.entities_FE, begins_SW)
         entities_SE = tf.reshape(entities_SWE, (tf.shape(words_SW)[0], -1))
         return ids_SW, typed_ids_SW, entities_SE
 

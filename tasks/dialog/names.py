@@ -18,7 +18,7 @@ class Names:
     one word, `("the_cow",)`, and its parts, `("the", "cow")`.
 
     Args:
-        entities: A list of `tasks.dialog.entities.Entity`.
+        entities: A list of `tasks.dialog.knowledge.Entity`.
 
     Attributes:
         surface_forms: `{surface form: numbers, from 1, of the entities with this name}`.
@@ -41,7 +41,7 @@ class Names:
 
         From left to right, the longest name that begins at a word is taken.
 
-        >>> from colloquy.tasks.dialog.entities import Entity
+        >>> from colloquy.tasks.dialog.knowledge import Entity
         >>> names = Names([Entity("the_cow", "restaurant", "subjects")])
         >>> for part in names.link("to the cow".split()):
         ...     print(part.words, part.entities)

@@ -28,7 +28,7 @@ from colloquy.data.report import Report
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPLITS
-from colloquy.tasks.dialog.entities import find_entities
+from colloquy.tasks.dialog.knowledge import find_entities
 from colloquy.tasks.dialog.prepare_report import (
     note_unknown_words,
     note_unrepeatable_calls,

@@ -6,8 +6,7 @@ import functools
 import numpy as np
 
 from colloquy.data.sequences import stack
-from colloquy.tasks.dialog.entities import RESTAURANT
-from colloquy.tasks.dialog.knowledge import is_call
+from colloquy.tasks.dialog.knowledge import RESTAURANT, is_call
 
 
 class ModelTables:
