@@ -130,18 +130,15 @@ def _choose_second_passages(split):
         True if these are of the question's own article, bool `(N,)`.
     """
     search = SecondContexts(split)
-    rows = []
-    contexts = []
-    is_same_article = []
+    chosen = []
     for place, row in enumerate(evenly_spaced(len(split), MAX_QUESTIONS)):
         same_article = split.second_contexts[row, 0] if place % 2 == 1 else NONE
         has_same_article = same_article != NONE
         context = same_article if has_same_article else search.of_other_articles(row)
         if context != NONE:
-            rows.append(row)
-            contexts.append(context)
-            is_same_article.append(has_same_article)
-    return np.array(rows, int), np.array(contexts, int), np.array(is_same_article, bool)
+            chosen.append((row, context, has_same_article))
+    rows, contexts, is_same_article = np.array(chosen, int).reshape(-1, 3).T
+    return rows, contexts, is_same_article.astype(bool)
 
 
 def _ask_twice(model, split, rows, second_passages, length_multiple):

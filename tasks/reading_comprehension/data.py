@@ -65,9 +65,9 @@ def _make_splits(data, vocabulary, characters):
     `Sequences.of` also checks: it refuses what is not a list of 32-bit integers.
     """
     tokens = Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters)
-    contexts = Sequences.of([context["tokens"] for context in data["contexts"]])
-    texts = prepared.texts([context["text"] for context in data["contexts"]])
-    offsets = Sequences.of([context["offsets"] for context in data["contexts"]])
+    contexts = Sequences.of(_column(data["contexts"], "tokens"))
+    texts = prepared.texts(_column(data["contexts"], "text"))
+    offsets = Sequences.of(_column(data["contexts"], "offsets"))
     articles = Sequences.of([_article_numbers(data["contexts"])]).ids
     _check_range("tokens", contexts.ids, 1, len(tokens.texts))
     _check_offsets(contexts, offsets, texts)
@@ -75,19 +75,18 @@ def _make_splits(data, vocabulary, characters):
     splits = {}
     for name in SPLITS:
         questions = data["splits"].get(name, [])
-        context_of_question = Sequences.of([[question["context"] for question in questions]]).ids
         split = ReadingSplit(
             tokens=tokens,
             contexts=contexts,
             texts=texts,
             offsets=offsets,
             articles=articles,
-            ids=prepared.texts([question["id"] for question in questions]),
-            context_of_question=context_of_question.astype(np.int64),
-            questions=Sequences.of([question["tokens"] for question in questions]),
-            answers=[prepared.texts(question["answers"]) for question in questions],
-            spans=[question["spans"] for question in questions],
-            question_texts=prepared.texts([question["question"] for question in questions]),
+            ids=prepared.texts(_column(questions, "id")),
+            context_of_question=Sequences.of([_column(questions, "context")]).ids.astype(np.int64),
+            questions=Sequences.of(_column(questions, "tokens")),
+            answers=[prepared.texts(answers) for answers in _column(questions, "answers")],
+            spans=_column(questions, "spans"),
+            question_texts=prepared.texts(_column(questions, "question")),
         )
         _check_range("tokens", split.questions.ids, 1, len(tokens.texts))
         _check_range("contexts", split.context_of_question, 0, len(contexts))
@@ -95,6 +94,10 @@ def _make_splits(data, vocabulary, characters):
         _check_answers(split)
         splits[name] = split
     return splits
+
+
+def _column(records, name):
+    return [record[name] for record in records]
 
 
 def _article_numbers(contexts):

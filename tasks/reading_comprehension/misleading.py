@@ -35,6 +35,7 @@ class MisleadingSentences:
 
     def __init__(self, split):
         self.split = split
+        self.is_content = is_content(split.tokens.word_ids)
         self.asking_words = []
         """The first asking word of each question, a text; `None` for a question without one."""
         self.rows_by_asking_word = {}
@@ -73,7 +74,7 @@ class MisleadingSentences:
         """Makes a statement of a question: its asking word becomes the answer of another question,
         its names and some other words become those of `words`.
         """
-        new_words = [token for token in words if self._is_content(token)]
+        new_words = [token for token in words if self.is_content[token]]
         new_names = [token for token in new_words if self._is_name_or_number(token)]
         asking_place = None
         if self.asking_words[row] is not None:
@@ -87,7 +88,7 @@ class MisleadingSentences:
             elif self._is_name_or_number(token) and new_names:
                 statement.append(new_names[rng.integers(len(new_names))])
                 has_changed = True
-            elif self._is_content(token) and new_words and rng.random() < REPLACE_PROBABILITY:
+            elif self.is_content[token] and new_words and rng.random() < REPLACE_PROBABILITY:
                 statement.append(new_words[rng.integers(len(new_words))])
                 has_changed = True
             else:
@@ -119,10 +120,7 @@ class MisleadingSentences:
     def _is_name_or_number(self, token):
         first_character = self.split.tokens.texts[token][0]
         is_marked = first_character.isupper() or first_character.isdigit()
-        return is_marked and self._is_content(token)
-
-    def _is_content(self, token):
-        return is_content(self.split.tokens.word_ids[token])
+        return is_marked and self.is_content[token]
 
 
 def without_question_mark(split, row):

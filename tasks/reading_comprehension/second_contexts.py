@@ -7,6 +7,7 @@ paragraph is a second context of the question. A question is named by its row in
 
 import bisect
 import collections
+import functools
 import itertools
 import re
 
@@ -160,13 +161,12 @@ def sentences_to_add(split):
     Returns:
         The tokens of a sentence for each question; none if its second contexts have no sentence.
     """
+
     # Many questions have the same second contexts, so each context is read once.
-    sentences_by_context = {NONE: []}
-    for context in np.unique(split.second_contexts).tolist():
-        if context != NONE:
-            sentences = sentences_of(split, context)
-            words = [content_words(split.tokens, sentence) for sentence in sentences]
-            sentences_by_context[context] = list(zip(sentences, words, strict=True))
+    @functools.cache
+    def read(context):
+        sentences = sentences_of(split, context)
+        return [(sentence, content_words(split.tokens, sentence)) for sentence in sentences]
 
     chosen = []
     for row, contexts in enumerate(split.second_contexts.tolist()):
@@ -174,7 +174,9 @@ def sentences_to_add(split):
         best = []
         most_shared = -1.0
         for context in contexts:
-            for sentence, words in sentences_by_context[context]:
+            if context == NONE:
+                break
+            for sentence, words in read(context):
                 shared = shared_words(question, words)
                 if shared > most_shared:
                     most_shared = shared

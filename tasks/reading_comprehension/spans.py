@@ -72,7 +72,11 @@ class PassageReading(NamedTuple):
 
 
 class BestSpans(keras.Model):
-    """The logits of a model, float32, and its best spans, see `models.best_spans.best_spans`."""
+    """The logits of a model, float32, and its best spans.
+
+    Returns logits `(B, 2, W)`, first words, last words and scores `(B, N)`, see
+    `models.best_spans.best_spans`.
+    """
 
     def __init__(self, model):
         super().__init__()
@@ -85,10 +89,8 @@ class BestSpans(keras.Model):
         # `MULTIPLES.words` words. `best_spans` cannot return more spans than a window has.
         least_spans = MULTIPLES.words * config.max_answer_words
         num_spans = min(SPANS, least_spans)
-        first, last, score = best_spans(
-            logits, config.max_answer_words, num_spans, config.length_penalty
-        )
-        return {"logits": logits, "first": first, "last": last, "score": score}
+        best = best_spans(logits, config.max_answer_words, num_spans, config.length_penalty)
+        return logits, *best
 
 
 class SpanFinder:
@@ -124,11 +126,9 @@ class SpanFinder:
         """Reads a batch of windows; adds to `readings`, of all passages, what it finds in each."""
         rows = [window.row for window in windows]
         inputs, _ = questions.collate(rows, windows, multiples=MULTIPLES)
-        outputs = self.best_spans.predict_on_batch(inputs)
-        logits_B2W = np.asarray(outputs["logits"], np.float64)
-        first_BN = np.asarray(outputs["first"]).tolist()
-        last_BN = np.asarray(outputs["last"]).tolist()
-        score_BN = np.asarray(outputs["score"]).tolist()
+        logits_B2W, *best = self.best_spans.predict_on_batch(inputs)
+        logits_B2W = np.asarray(logits_B2W, np.float64)
+        first_BN, last_BN, score_BN = [np.asarray(array).tolist() for array in best]
         for place, window in enumerate(windows):
             reading = readings[window.row]
             reading.logits_of_windows[window] = logits_B2W[place, :, : window.end - window.first]
