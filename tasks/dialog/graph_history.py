@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from colloquy.data.corpora.babi_dialog import SILENCE
 from colloquy.engine.endpoints import ensure_shape, require
-from colloquy.tasks.dialog.graph_names import lookup_table
-from colloquy.tasks.dialog.graph_text import DialogText
+from colloquy.tasks.dialog.graph_text import DialogText, lookup_table
 from colloquy.tasks.dialog.split import SILENT, SPEAKERS
 
 USER = SPEAKERS["user"]

@@ -76,19 +76,11 @@ def find_entities(knowledge, candidates):
     prezzo restaurant subjects
     tuscan cuisine calls
     """
-    typed_values = set()
-    subjects = set()
-    for fact in knowledge:
-        typed_values.add((fact.relation.removeprefix("R_"), fact.value))
-        subjects.add(fact.subject)
-
-    entities = []
-    type_of_value = {}
-    for value_type, value in sorted(typed_values):
-        entities.append(Entity(value, value_type, "knowledge"))
-        type_of_value[value] = value_type
-    for subject in sorted(subjects):
-        entities.append(Entity(subject, RESTAURANT, "subjects"))
+    typed_values = {(fact.relation.removeprefix("R_"), fact.value) for fact in knowledge}
+    subjects = {fact.subject for fact in knowledge}
+    entities = [Entity(value, type, "knowledge") for type, value in sorted(typed_values)]
+    type_of_value = {entity.name: entity.type for entity in entities}
+    entities += [Entity(subject, RESTAURANT, "subjects") for subject in sorted(subjects)]
     calls = [text.split()[1:] for text in candidates if is_call(text)]
     return entities + _find_unknown_values(calls, type_of_value)
 

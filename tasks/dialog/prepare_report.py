@@ -11,8 +11,9 @@ from colloquy.tasks.dialog.knowledge import NO_RESULT, find_facts, is_call
 def print_tasks(statistics_of_tasks):
     """Prints a line for each task, `{name: statistics}`."""
     for name, statistics in statistics_of_tasks.items():
-        splits = [split for split in SPLITS if split in statistics]
-        dialogs = [f"{statistics[split]['dialogs']:,} {split}" for split in splits]
+        dialogs = [
+            f"{statistics[split]['dialogs']:,} {split}" for split in SPLITS if split in statistics
+        ]
         print(
             f"{name}: {statistics['candidates']:,} candidates, {statistics['vocabulary']:,} words, "
             f"dialogs: {', '.join(dialogs)}"

@@ -64,23 +64,18 @@ def _make_splits(data, vocabulary, characters):
 
     `Sequences.of` also checks: it refuses what is not a list of 32-bit integers.
     """
-    tokens = Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters)
-    contexts = Sequences.of(_column(data["contexts"], "tokens"))
-    texts = prepared.texts(_column(data["contexts"], "text"))
-    offsets = Sequences.of(_column(data["contexts"], "offsets"))
-    articles = Sequences.of([_article_numbers(data["contexts"])]).ids
-    _check_range("tokens", contexts.ids, 1, len(tokens.texts))
-    _check_offsets(contexts, offsets, texts)
-
+    shared = {
+        "tokens": Tokens.of(prepared.texts(data["tokens"]), vocabulary, characters),
+        "contexts": Sequences.of(_column(data["contexts"], "tokens")),
+        "texts": prepared.texts(_column(data["contexts"], "text")),
+        "offsets": Sequences.of(_column(data["contexts"], "offsets")),
+        "articles": Sequences.of([_article_numbers(data["contexts"])]).ids,
+    }
     splits = {}
     for name in SPLITS:
         questions = data["splits"].get(name, [])
         split = ReadingSplit(
-            tokens=tokens,
-            contexts=contexts,
-            texts=texts,
-            offsets=offsets,
-            articles=articles,
+            **shared,
             ids=prepared.texts(_column(questions, "id")),
             context_of_question=Sequences.of([_column(questions, "context")]).ids.astype(np.int64),
             questions=Sequences.of(_column(questions, "tokens")),
@@ -88,11 +83,14 @@ def _make_splits(data, vocabulary, characters):
             spans=_column(questions, "spans"),
             question_texts=prepared.texts(_column(questions, "question")),
         )
-        _check_range("tokens", split.questions.ids, 1, len(tokens.texts))
-        _check_range("contexts", split.context_of_question, 0, len(contexts))
+        num_tokens = len(split.tokens.texts)
+        _check_range("tokens", split.contexts.ids, 1, num_tokens)
+        _check_range("tokens", split.questions.ids, 1, num_tokens)
+        _check_range("contexts", split.context_of_question, 0, len(split.contexts))
         _check_ids(split)
         _check_answers(split)
         splits[name] = split
+    _check_offsets(split)  # all splits share the contexts
     return splits
 
 
@@ -117,11 +115,11 @@ def _check_range(name, numbers, low, end):
         raise ValueError(f"{name} must be from {low} to {end - 1}")
 
 
-def _check_offsets(contexts, offsets, texts):
-    if (offsets.lengths != 2 * contexts.lengths).any():
+def _check_offsets(split):
+    if (split.offsets.lengths != 2 * split.contexts.lengths).any():
         raise ValueError("offsets must be the start and the end of each token")
-    for row, (offsets_of_words, text) in enumerate(zip(offsets.lists(), texts, strict=True)):
-        bounded = [0, *offsets_of_words, len(text)]
+    for row, (offsets, text) in enumerate(zip(split.offsets.lists(), split.texts, strict=True)):
+        bounded = [0, *offsets, len(text)]
         if bounded != sorted(bounded):
             raise ValueError(
                 f"offsets of context {row} must not fall, and end within its {len(text)} characters"
@@ -136,9 +134,8 @@ def _check_ids(split):
     question_of_id = {}
     questions = zip(split.context_of_question.tolist(), split.question_texts, strict=True)
     for id, context_and_text in zip(split.ids, questions, strict=True):
-        if id in question_of_id and question_of_id[id] != context_and_text:
+        if question_of_id.setdefault(id, context_and_text) != context_and_text:
             raise ValueError(f"different questions have the id {id:.60}")
-        question_of_id[id] = context_and_text
 
 
 def _check_answers(split):

@@ -40,20 +40,13 @@ class ReadingSplit(Questions):
         """`{question id: reference answers}`."""
         return dict(zip(self.ids, self.answers, strict=True))
 
-    @functools.cached_property
-    def second_contexts(self):
-        """Contexts that do not answer each question, see `contexts_of_same_article`."""
-        return contexts_of_same_article(self)
-
-    @functools.cached_property
-    def other_sentences(self):
-        """A sentence of these contexts for each question, see `sentences_to_add`."""
-        return sentences_to_add(self)
-
-    @functools.cached_property
-    def misleading_sentences(self):
-        """Draws sentences with the words of a question."""
-        return MisleadingSentences(self)
+    # Computed from the split when they are asked for.
+    second_contexts = functools.cached_property(contexts_of_same_article)
+    """Contexts that do not answer each question."""
+    other_sentences = functools.cached_property(sentences_to_add)
+    """A sentence of these contexts for each question."""
+    misleading_sentences = functools.cached_property(MisleadingSentences)
+    """Draws sentences with the words of a question."""
 
     def asked_of(self, rows, contexts):
         """Returns question `rows[i]`, asked of context `contexts[i]`, for each `i`.
@@ -74,6 +67,5 @@ class ReadingSplit(Questions):
         """The text from word `first` to word `last` of the context of question `row`."""
         context = self.context_of_question[row]
         [offsets] = self.offsets.lists([context])
-        starts = offsets[0::2]
-        ends = offsets[1::2]
-        return self.texts[context][starts[first] : ends[last]]
+        # The start of word w is offset 2w, and its end offset 2w + 1.
+        return self.texts[context][offsets[2 * first] : offsets[2 * last + 1]]
