@@ -20,8 +20,8 @@ PADDING = 0
 class HistoryReader:
     """Reads conversations, and makes the inputs of model and action mask.
 
-    In it, a conversation is its texts, string `(B, M)`, and the numbers of its speakers in
-    `SPEAKERS`, int32 `(B, M)`, 0 for padding.
+    Conversations are two arrays `(B, M)`: the texts, string, and the speakers, int32 numbers of
+    `SPEAKERS`, 0 for padding.
 
     Args:
         domain: A `tasks.dialog.domain.Domain`.
@@ -82,14 +82,10 @@ class HistoryReader:
 
     def _with_opening(self, texts_BM, speakers_BM):
         """Puts the opening before conversations that the user begins, and padding before others."""
-        places_M = tf.range(tf.shape(speakers_BM)[1])
-        is_padding_BM = speakers_BM == PADDING
-        first_B1 = tf.reduce_min(
-            tf.where(is_padding_BM, tf.size(places_M), places_M), axis=1, keepdims=True
-        )
-        is_spoken_BM = (speakers_BM == USER) & (texts_BM != SILENCE)
-        is_first_spoken_BM = is_spoken_BM & (places_M == first_B1)
-        lacks_opening_B1 = tf.reduce_any(is_first_spoken_BM, axis=1, keepdims=True)
+        is_said_BM = speakers_BM != PADDING
+        is_first_BM = is_said_BM & (tf.cumsum(tf.cast(is_said_BM, tf.int32), axis=1) == 1)
+        lacks_opening_BM = is_first_BM & (speakers_BM == USER) & (texts_BM != SILENCE)
+        lacks_opening_B1 = tf.reduce_any(lacks_opening_BM, axis=1, keepdims=True)
         opening_B2 = tf.where(lacks_opening_B1, [self.opening], "")
         speakers_B2 = tf.where(lacks_opening_B1, [[USER, BOT]], PADDING)
         return (
