@@ -42,7 +42,6 @@ def baselines_and_upper_bounds(dataset, split_name):
         return dialog_metrics(predicted, scored.answers, scored.dialog)
 
     # A prediction of -1 is no candidate, so that a response out of reach counts as wrong.
-
     return {
         "baselines": {
             "TF-IDF match": score(tfidf_match(train_documents, contexts, candidates)),

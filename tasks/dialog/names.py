@@ -28,11 +28,8 @@ class Names:
     def __init__(self, entities):
         self.surface_forms = {}
         for number, entity in enumerate(entities, 1):
-            forms = [(entity.name,)]
-            if "_" in entity.name:
-                parts = tuple(entity.name.split("_"))
-                forms.append(parts)
-            for form in forms:
+            parts = tuple(entity.name.split("_"))
+            for form in dict.fromkeys([(entity.name,), parts]):  # once, if they are equal
                 self.surface_forms.setdefault(form, []).append(number)
         self.longest = max((len(form) for form in self.surface_forms), default=1)
 

@@ -31,8 +31,9 @@ def draw_own_passage(split, row, training, rng):
 
 
 def draw_passage_without_answer(split, row, second, training, rng):
-    """The second context of question `row`, number `second`; or by chance the question's own
-    passage without the answers, where that can be made.
+    """A passage that does not answer question `row`: context number `second`.
+
+    By chance, it is the question's own passage without the answers, if that can be made.
     """
     if rng.random() < training.removed_answers:
         sentence = split.misleading_sentences.draw(row, rng)
