@@ -18,6 +18,7 @@ from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.added_sentences import add_sentences, by_added_sentence
 from colloquy.tasks.reading_comprehension.batches import TwoContexts, ask_twice
+from colloquy.tasks.reading_comprehension.data import ReadingSplit
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss
 from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
 from colloquy.tasks.reading_comprehension.passages import Passage, with_sentence, without_answer
@@ -26,7 +27,6 @@ from colloquy.tasks.reading_comprehension.second_contexts import (
     sentences_of,
     sentences_to_add,
 )
-from colloquy.tasks.reading_comprehension.split import ReadingSplit
 from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 reading = TASKS["reading_comprehension"]

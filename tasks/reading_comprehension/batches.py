@@ -1,4 +1,4 @@
-"""Training batches of questions.
+"""Training batches of questions, and what they cut or leave out.
 
 Each question is asked of its own context, or, with the setting `shared_norm`, of two: its own
 context, which has the answers, and a second one, which does not.
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colloquy.data.batching import batches_by_size
+from colloquy.engine.limits import Limit
 from colloquy.tasks.reading_comprehension.passages import (
     draw_own_passage,
     draw_passage_without_answer,
@@ -110,3 +111,57 @@ def _draw_second_contexts(split, rng):
     own_length = lengths[split.context_of_question]
     is_other_nearer = abs(lengths[other] - own_length) < abs(lengths[first] - own_length)
     return np.where(is_other_nearer, other, first)
+
+
+# === What is cut or left out ===
+
+
+def limits_of(split, config, training):
+    """Lists each `Limit`: cut contexts and questions, left out questions, and long answers.
+
+    Args:
+        split: A `ReadingSplit`.
+        config: A `BiDAFConfig`.
+        training: The task's `Training`.
+    """
+    context_words, question_words = split.sizes.T
+    shared_by_windows = overlap_of(training.max_context)
+    limits = [
+        Limit(
+            unit="questions",
+            is_exceeded=context_words > training.max_context,
+            effect=f"have a context of over {training.max_context} words, of which a window is "
+            "read",
+            remedy="--set max_context=N reads more",
+        ),
+        Limit(
+            unit="questions",
+            is_exceeded=question_words > training.max_question,
+            effect=f"have over {training.max_question} words, of which the first are read",
+            remedy="--set max_question=N reads more",
+        ),
+        Limit(
+            unit="questions",
+            is_exceeded=split.answers_longer_than(shared_by_windows),
+            effect=f"are left out: their answers have over {shared_by_windows} words, "
+            f"which a window of {training.max_context} words may cut",
+            remedy="--set max_context=N reads more",
+        ),
+        Limit(
+            unit="questions",
+            is_exceeded=split.answers_longer_than(config.max_answer_words),
+            effect=f"have an answer of over {config.max_answer_words} words, which the model does "
+            "not give",
+            remedy="--set max_answer_words=N gives longer ones",
+        ),
+    ]
+    if training.shared_norm:
+        limits.append(
+            Limit(
+                unit="questions",
+                is_exceeded=split.second_contexts[:, 0] == NONE,
+                effect="are left out, since no other context of their article lacks their answers",
+                remedy="--set shared_norm=false keeps them",
+            )
+        )
+    return limits

@@ -76,9 +76,9 @@ class MisleadingSentences:
         """
         new_words = [token for token in words if self.is_content[token]]
         new_names = [token for token in new_words if self._is_name_or_number(token)]
-        asking_place = None
-        if self.asking_words[row] is not None:
-            asking_place = self._lower_texts(question).index(self.asking_words[row])
+        asking_word = self.asking_words[row]
+        lower_texts = self._lower_texts(question)
+        asking_place = lower_texts.index(asking_word) if asking_word else None
 
         statement = []
         has_changed = False

@@ -12,11 +12,10 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import decaying
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension import measuring
-from colloquy.tasks.reading_comprehension.batches import training_batches
+from colloquy.tasks.reading_comprehension.batches import limits_of, training_batches
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
-from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss, span_loss
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.questions import multiples_of
