@@ -174,7 +174,7 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
     train = dataset.splits["train"]
     training = reading.Training(max_context=5, batch_size=8)
     batches = reading.training_batches(train, None, training, np.random.default_rng(0))
-    rows = np.concatenate([batch.rows for batch in batches])
+    rows = np.concatenate([rows for rows, _, _ in batches])
     assert sorted(rows) == list(range(24))
     for batch in batches:
         inputs, spans = reading.collate(train, None, batch, length_multiple=1)
@@ -189,7 +189,7 @@ def test_training_reads_the_window_that_has_the_answer(dataset):
     # Windows of 5 words share one: a longer answer may be cut, so its question is left out.
     longer = dataclasses.replace(train, spans=[[[2, 3]], *train.spans[1:]])
     batches = reading.training_batches(longer, None, training, np.random.default_rng(0))
-    assert 0 not in np.concatenate([batch.rows for batch in batches])
+    assert 0 not in np.concatenate([rows for rows, _, _ in batches])
     config = BiDAFConfig(vocabulary_size=1, characters=1, max_answer_words=1)
     limits = describe_exceeded(reading.limits(longer, config, training.replace(max_question=3)))
     settings = ("max_context", "max_question", "max_context", "max_answer_words")

@@ -29,11 +29,10 @@ def training_batches(split, training, rng):
     rows = np.flatnonzero(~split.answers_longer_than(overlap_of(training.max_context)))
     if training.shared_norm:
         return _shared_norm_batches(split, rows, training, rng)
-    sizes = np.minimum(split.sizes[rows], [training.max_context, training.max_question])
-    batches = []
-    for batch in batches_by_size(sizes, training.batch_size, rng):
-        batches.append(QuestionBatch(rows[batch], training))
-    return batches
+    limits = (training.max_context, training.max_question)
+    sizes = np.minimum(split.sizes[rows], limits)
+    batches = batches_by_size(sizes, training.batch_size, rng)
+    return [QuestionBatch(rows[batch], *limits) for batch in batches]
 
 
 class QuestionBatch(NamedTuple):
@@ -41,12 +40,15 @@ class QuestionBatch(NamedTuple):
 
     rows: np.ndarray
     """Indices of the questions, int `(B,)`."""
-    training: Training
+    max_context: int
+    """The most words of a context that are read: a longer one is cut to a window with an answer."""
+    max_question: int
+    """The most words of a question that are read, the first ones."""
 
     def collate(self, split, multiples):
         """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
-        windows = split.windows_of_answers(self.rows, self.training.max_context)
-        return split.collate(self.rows, windows, self.training.max_question, multiples)
+        windows = split.windows_of_answers(self.rows, self.max_context)
+        return split.collate(self.rows, windows, self.max_question, multiples)
 
 
 # === Two contexts of each question ===
@@ -66,8 +68,9 @@ class TwoContexts(NamedTuple):
     def collate(self, split, multiples):
         """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
         questions = ask_twice(split, self)
-        every_row = QuestionBatch(np.arange(len(questions)), self.training)
-        return every_row.collate(questions, multiples)
+        rows = np.arange(len(questions))
+        windows = questions.windows_of_answers(rows, self.training.max_context)
+        return questions.collate(rows, windows, self.training.max_question, multiples)
 
 
 def ask_twice(split, batch):
