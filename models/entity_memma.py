@@ -65,7 +65,7 @@ class EntityMEMMA(DialogModel):
     counts, is learnt.
 
     Which words are entities comes from the knowledge base alone
-    (`tasks.dialog.entities.find_entities`).
+    (`tasks.dialog.knowledge.find_entities`).
     """
 
     Config = EntityMEMMAConfig

@@ -16,7 +16,7 @@ from colloquy.data.batching import XLA_MULTIPLE, Epochs, batches_by_size
 from colloquy.data.streaming import ahead, stream_batches
 from colloquy.models.dam_config import DAMConfig, LexicalMatchConfig
 from colloquy.tasks import TASKS
-from colloquy.tasks.reading_comprehension.split import ReadingSplit
+from colloquy.tasks.reading_comprehension.data import ReadingSplit
 from colloquy.tasks.selection.split import SelectionSplit
 
 

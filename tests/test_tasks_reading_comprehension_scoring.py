@@ -18,10 +18,9 @@ from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.calibration import fit_scale, measure_confidence
 from colloquy.tasks.reading_comprehension.confidence import Scale, load_scale
-from colloquy.tasks.reading_comprehension.data import load_dataset
+from colloquy.tasks.reading_comprehension.data import ReadingSplit, load_dataset
 from colloquy.tasks.reading_comprehension.losses import span_loss
 from colloquy.tasks.reading_comprehension.second_contexts import content_words, shared_words
-from colloquy.tasks.reading_comprehension.split import ReadingSplit
 from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 reading = TASKS["reading_comprehension"]

@@ -1,4 +1,4 @@
-"""`tasks.reading_comprehension.second_contexts` and `shared_norm`: questions without an answer."""
+"""`tasks.reading_comprehension.second_contexts` and `batches`: questions without an answer."""
 
 import dataclasses
 
@@ -17,13 +17,16 @@ from colloquy.engine.limits import describe_exceeded
 from colloquy.models.bidaf import BiDAFConfig
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.added_sentences import add_sentences, by_added_sentence
+from colloquy.tasks.reading_comprehension.batches import TwoContexts, ask_twice
+from colloquy.tasks.reading_comprehension.data import ReadingSplit
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss
 from colloquy.tasks.reading_comprehension.misleading import MisleadingSentences
 from colloquy.tasks.reading_comprehension.passages import Passage, with_sentence, without_answer
-from colloquy.tasks.reading_comprehension.second_contexts import SecondContexts
-from colloquy.tasks.reading_comprehension.sentences import sentences_of, sentences_to_add
-from colloquy.tasks.reading_comprehension.shared_norm import TwoContexts, ask_twice
-from colloquy.tasks.reading_comprehension.split import ReadingSplit
+from colloquy.tasks.reading_comprehension.second_contexts import (
+    SecondContexts,
+    sentences_of,
+    sentences_to_add,
+)
 from colloquy.tasks.reading_comprehension.tokens import Tokens
 
 reading = TASKS["reading_comprehension"]
@@ -143,7 +146,7 @@ def test_a_removed_answer_is_in_no_other_sentence(split):
 
 def test_a_misleading_sentence_has_the_words_of_the_question(split):
     asked = with_questions_on_all(split)
-    rows, misled = add_sentences(asked, [0, 4], seed=1)
+    rows, misled = add_sentences(asked, [0, 4])
     assert rows == [0] and misled.ids == ["a"]  # the other article has one paragraph
     [text] = misled.texts
     assert text.startswith(f"{TEXTS[0]} ")
@@ -159,7 +162,7 @@ def test_a_misleading_sentence_has_the_words_of_the_question(split):
     assert numbers[: len(own)] == own
     assert numbers[-len(question) : -1] == question[:-1]
     assert misled.answer(0, *misled.spans[0][0]) == "Rome"
-    assert add_sentences(asked, [0], seed=1)[1].texts == misled.texts
+    assert add_sentences(asked, [0])[1].texts == misled.texts
     assert "sentences of 5 to 40 words" in refusal(add_sentences, asked, [4])
 
 

@@ -3,13 +3,14 @@
 A response is allowed at a turn if, by `tasks.dialog.rules`,
 
 - train has its template in the state of this turn, and
-- each of its entities meets the conditions that entities of its type always meet in this template.
+- its entities meet some conditions: those that all entities of the same type in the same template
+  meet in train.
 
 After Williams, Asadi and Zweig (2017), whose masks are written by hand; these are learnt.
 
 Shape suffixes:
-    B dialogs   T turns   S slots and flags   Q states of train   N conditions   C candidates
-    K entities of a candidate   E entities, counted from 1
+    B dialogs   T turns   S slots and flags   Q states of train   P templates   C candidates
+    N conditions   K entities of a candidate   E entities, counted from 1
 """
 
 import keras
@@ -28,7 +29,8 @@ class ActionMask(keras.Model):
     """Finds the candidates that may follow a conversation, by `Rules`.
 
     From a dict of the arrays `INPUTS`, returns the candidates that may be given at each turn, bool
-    `(B, T, C)`, and the entities that the user wishes there, bool `(B, T, 1 + E)`.
+    `(B, T, C)`, and the entities that the user wishes there, bool `(B, T, 1 + E)`, which a remark
+    names where no candidate may be given.
 
     `continues_C` marks the candidates after which the bot continues, see `Rules.continues`.
 
@@ -38,72 +40,66 @@ class ActionMask(keras.Model):
 
     def __init__(self, domain, rules):
         super().__init__()
+        if rules.templates != domain.tables.templates:
+            raise ValueError("templates must be those of the candidates")
         self.state_of = state_model(domain)
         self.is_padding_E = np.arange(1 + len(domain.entities)) == 0
+        self.checks = _find_checks(domain, rules)
 
-        templates_C = domain.tables.candidate_templates
-        self.state_QS = _mark_states(rules.states, state_names(domain))
-        self.shown_QC = np.zeros((len(rules.states), len(templates_C)), bool)
-        for q, numbers in enumerate(rules.states.values()):
-            self.shown_QC[q] = _have_templates(templates_C, rules, numbers)
-        self.continues_C = _have_templates(templates_C, rules, rules.continues)
-        self.required_NCK = _required_entities(domain, rules)
+        names_S = state_names(domain)
+        self.state_QS = np.zeros((len(rules.states), len(names_S)), bool)
+        shown_QP = np.zeros((len(rules.states), len(rules.templates)), bool)
+        for q, (state, templates) in enumerate(rules.states.items()):
+            for name in state.split():
+                self.state_QS[q, names_S.index(name)] = True
+            shown_QP[q, templates] = True
+        continues_P = np.zeros(len(rules.templates), bool)
+        continues_P[rules.continues] = True
+        # What holds for a template holds for all candidates with it.
+        template_C = domain.tables.template_numbers
+        self.shown_QC = shown_QP[:, template_C]
+        self.continues_C = continues_P[template_C]
 
     def call(self, inputs):
         known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in INPUTS})
-
-        # The candidates whose template train has in the state of each turn.
-        is_equal_BTQS = ops.equal(known_BTS[:, :, None], self.state_QS)
-        is_state_BTQ = ops.cast(ops.all(is_equal_BTQS, axis=3), "float32")
-        allowed_BTC = ops.matmul(is_state_BTQ, self.shown_QC.astype("float32")) > 0
-
-        # Of these, the candidates whose entities meet all conditions; padding always does.
-        met_or_padding_BTNE = ops.logical_or(met_BTNE, self.is_padding_E)
-        # One entity of each candidate at a time: an array `(B, T, N, C, K)` would be large.
-        for n, required_CK in enumerate(self.required_NCK):
-            for required_C in required_CK.T:
-                if required_C.any():
-                    met_BTC = ops.take(met_or_padding_BTNE[:, :, n], required_C, axis=2)
-                    allowed_BTC &= met_BTC
-
+        allowed_BTC = self._shown_in_state(known_BTS) & self._meets_conditions(met_BTNE)
         # An entity meets `current` if it is the user's last wish for its slot.
         wished_BTE = met_BTNE[:, :, CONDITIONS.index("current")]
         return allowed_BTC, wished_BTE
 
+    def _shown_in_state(self, known_BTS):
+        """Finds the candidates whose template train has in the state of each turn."""
+        is_equal_BTQS = ops.equal(known_BTS[:, :, None], self.state_QS)
+        is_state_BTQ = ops.cast(ops.all(is_equal_BTQS, axis=3), "float32")
+        return ops.matmul(is_state_BTQ, self.shown_QC.astype("float32")) > 0
 
-def _mark_states(states, names):
-    """Marks the slots and flags of each state in the rules, bool `(Q, S)`."""
-    state_QS = np.zeros((len(states), len(names)), bool)
-    for q, state in enumerate(states):
-        for name in state.split():
-            state_QS[q, names.index(name)] = True
-    return state_QS
+    def _meets_conditions(self, met_BTNE):
+        """Finds the candidates whose entities meet all conditions; padding always does."""
+        met_or_padding_BTNE = ops.logical_or(met_BTNE, self.is_padding_E)
+        meets_BTC = True
+        for n, entity_C in self.checks:
+            meets_BTC &= ops.take(met_or_padding_BTNE[:, :, n], entity_C, axis=2)
+        return meets_BTC
 
 
-def _have_templates(templates_C, rules, numbers):
-    """Marks the candidates with one of these templates of the rules, bool `(C,)`."""
-    templates = set(np.array(rules.templates)[numbers].tolist())
-    return np.array([template in templates for template in templates_C])
+def _find_checks(domain, rules):
+    """Lists what `ActionMask` checks: pairs `n, entity_C`.
 
-
-def _required_entities(domain, rules):
-    """Returns the entities of each candidate that must meet each condition, int32 `(N, C, K)`.
-
-    0 is padding, and stands for entities that need not meet the condition.
+    Candidate c may be given only if its entity `entity_C[c]` meets condition n. 0, padding, stands
+    for no entity. One array holds one entity of each candidate, so that several are several checks.
     """
-    numbers = {template: number for number, template in enumerate(rules.templates)}
     entities_CK = domain.tables.candidate_entities
-    required_NCK = np.zeros((len(CONDITIONS), *entities_CK.shape), np.int32)
-    for c, template in enumerate(domain.tables.candidate_templates):
-        if template not in numbers:
-            continue  # never allowed
-        conditions_by_type = rules.conditions[numbers[template]]
+    checks = {}
+    for c, template in enumerate(domain.tables.template_numbers):
+        conditions_by_type = rules.conditions[template]
         for k, entity in enumerate(entities_CK[c]):
-            if entity == 0:
-                continue
-            for condition in conditions_by_type.get(domain.entity(entity).type, ()):
-                required_NCK[CONDITIONS.index(condition), c, k] = entity
-    return required_NCK
+            # A padding has no type and no conditions.
+            entity_type = domain.entity(entity).type if entity else None
+            for condition in conditions_by_type.get(entity_type, ()):
+                check = (CONDITIONS.index(condition), k)
+                entity_C = checks.setdefault(check, np.zeros(len(entities_CK), np.int32))
+                entity_C[c] = entity
+    return [(n, entity_C) for (n, _), entity_C in checks.items()]
 
 
 def load_mask(path, domain):

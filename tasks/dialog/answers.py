@@ -77,6 +77,12 @@ def make_answer(steps):
     # What the last step read begins with what the first one read.
     conversation = [*last.read.turns, Turn("bot", last.response)]
     num_read = len(first.read.turns)
+    judgement = {}
+    if not last.best:
+        reason = NO_RESPONSE_FITS
+        if last.read.unknown:
+            reason = f"{NEVER_SAID}{', '.join(last.read.unknown)}"
+        judgement = {"good": False, "reason": reason}
     return Answer(
         response=first.response,
         best=first.best,
@@ -84,18 +90,8 @@ def make_answer(steps):
         unknown=first.read.unknown,
         said=as_sentences(conversation[num_read:]),
         read=as_sentences(first.read.turns),
-        **_judge(last),
+        **judgement,
     )
-
-
-def _judge(step):
-    """Returns the fields `good` and `reason` of an answer that ends with this step."""
-    if step.best:
-        return {}
-    reason = NO_RESPONSE_FITS
-    if step.read.unknown:
-        reason = f"{NEVER_SAID}{', '.join(step.read.unknown)}"
-    return {"good": False, "reason": reason}
 
 
 def as_sentences(turns):

@@ -27,7 +27,7 @@ def baselines_and_upper_bounds(dataset, split_name):
     train = dataset.splits["train"]
     scored = dataset.splits[split_name]
     candidates = domain.encoded_candidates.words.lists()
-    contexts = _contexts(scored)
+    contexts = [list(itertools.chain(*sentences)) for sentences in _conversations(scored)]
     # A sentence that occurs in several dialogs is one document.
     distinct_sentences = np.unique(train.fields["sentences"].flat())
     train_documents = train.sentences.words.lists(distinct_sentences)
@@ -42,7 +42,6 @@ def baselines_and_upper_bounds(dataset, split_name):
         return dialog_metrics(predicted, scored.answers, scored.dialog)
 
     # A prediction of -1 is no candidate, so that a response out of reach counts as wrong.
-
     return {
         "baselines": {
             "TF-IDF match": score(tfidf_match(train_documents, contexts, candidates)),
@@ -64,20 +63,13 @@ def _type_of_ids(domain):
     return {word_id: types[word] for word_id, word in words if word in types}
 
 
-def _contexts(split):
-    """Returns the word ids of the conversation up to each turn."""
-    contexts = []
+def _conversations(split):
+    """Yields for each turn the word ids of each sentence up to the user's, which is the last."""
     for dialog in split.dialogs:
         sentences = split.sentences.words.lists(dialog["sentences"])
         for turn in dialog["turns"]:
-            contexts.append(list(itertools.chain.from_iterable(sentences[: turn + 1])))
-    return contexts
+            yield sentences[: turn + 1]
 
 
 def _user_sentences(split):
-    """Returns the word ids of the user's sentence of each turn."""
-    user_sentences = []
-    for dialog in split.dialogs:
-        sentences = split.sentences.words.lists(dialog["sentences"])
-        user_sentences += [sentences[turn] for turn in dialog["turns"]]
-    return user_sentences
+    return [sentences[-1] for sentences in _conversations(split)]

@@ -24,12 +24,12 @@ class DialogDataset(Dataset):
 
     def conversation(self, split, dialog):
         """The `Turn`s of a split's dialog."""
-        speaker_names = {number: name for name, number in SPEAKERS.items()}
+        names = ["", *SPEAKERS]  # speakers are numbered from 1
         sentences = split.sentences.words.lists(dialog["sentences"])
         conversation = []
         for speaker, ids in zip(dialog["speakers"], sentences, strict=True):
             text = " ".join(self.vocabulary.word(id) for id in ids)
-            conversation.append(Turn(speaker_names[speaker], text))
+            conversation.append(Turn(names[speaker], text))
         return conversation
 
 

@@ -17,8 +17,7 @@ from colloquy.data.report import shorten
 from colloquy.data.sequences import Sequences
 from colloquy.data.text_files import read_lines
 from colloquy.data.vocabulary import Vocabulary
-from colloquy.tasks.dialog.entities import Entity
-from colloquy.tasks.dialog.knowledge import find_facts, group_values, is_call
+from colloquy.tasks.dialog.knowledge import Entity, find_facts, group_values, is_call
 from colloquy.tasks.dialog.names import Names
 from colloquy.tasks.dialog.split import NO_CANDIDATE, SILENT, Sentences
 from colloquy.tasks.dialog.tables import ModelTables
@@ -65,7 +64,9 @@ class Domain:
         if domain.names.longest > MAX_NAME_PARTS:
             raise UserError(f"{path / ENTITIES}: expected names of at most {MAX_NAME_PARTS} parts")
         with checked(path / CANDIDATES, "candidates with similar numbers of entities"):
-            domain.tables.check_widths()
+            # The tables are as wide as the candidate with most entities. `stack`, which makes them,
+            # refuses those that are mostly padding.
+            _ = domain.tables.required_fields
         return domain
 
     # === Entities ===
@@ -81,10 +82,9 @@ class Domain:
     @functools.cached_property
     def types(self):
         """The types of entities, sorted; those of the knowledge base's values first."""
-        all_types = {entity.type for entity in self.entities}
-        knowledge_entities = [entity for entity in self.entities if entity.source == "knowledge"]
-        from_knowledge = {entity.type for entity in knowledge_entities}
-        return sorted(from_knowledge) + sorted(all_types - from_knowledge)
+        of_knowledge = {entity.type for entity in self.entities if entity.source == "knowledge"}
+        others = {entity.type for entity in self.entities} - of_knowledge
+        return sorted(of_knowledge) + sorted(others)
 
     @functools.cached_property
     def open_types(self):
@@ -201,9 +201,10 @@ class Domain:
 
         It is empty for a bot without calls.
         """
-        slots = []
-        for slot, values in self.slot_values.items():
-            slots.append(f"{slot}: {shorten(values, most=SHOWN_VALUES)}")
+        slots = [
+            f"{slot}: {shorten(values, most=SHOWN_VALUES)}"
+            for slot, values in self.slot_values.items()
+        ]
         return f"i know {'; '.join(slots)}" if slots else ""
 
     tables = functools.cached_property(ModelTables)

@@ -1,13 +1,14 @@
-"""The knowledge base of a dialog bot, and the calls that search it."""
+"""The knowledge base of a dialog bot, the calls that search it, and the entities in both."""
 
 import collections
-import itertools
 from typing import NamedTuple
 
 CALL = "api_call "
 """The beginning of a response that searches the knowledge base: `api_call thai west R_price`."""
 NO_RESULT = "api_call no result"
 """The fact after a call that finds nothing, as the corpus writes it. It is no call itself."""
+RESTAURANT = "restaurant"
+"""The type of the subjects of facts."""
 
 
 def is_call(response):
@@ -36,48 +37,69 @@ def group_values(knowledge):
     return values_by_subject
 
 
-# === Calls of the training dialogs ===
+# === Entities ===
 
 
-class FactCounts(NamedTuple):
-    """Numbers of facts of a call."""
+class Entity(NamedTuple):
+    """A line of `entities.txt`, see `find_entities`."""
 
-    in_dialog: int
-    found: int
+    name: str
+    """A word, with `_` between its parts: `north_american`."""
+    type: str
+    """Such as `cuisine`."""
+    source: str
+    """Where `find_entities` has found it: `knowledge`, `subjects` or `calls`."""
 
 
-def find_unrepeatable_calls(dialogs, knowledge):
-    """Finds the calls after which a dialog has other facts than a search finds.
+def find_entities(knowledge, candidates):
+    """Finds the distinct entities of a domain.
 
-    A bot that makes such a call goes on with other facts than in its training dialogs.
+    - `knowledge`: the values of a relation, whose type is the relation (`R_price` gives `price`).
+    - `subjects`: the subjects of facts, of type `restaurant`.
+    - `calls`: words of an `api_call` that are no value of the knowledge base. Their type is the one
+      that most other calls have in the same place.
+
+    Args:
+        knowledge: A list of `Fact`.
+        candidates: All responses of the bot.
 
     Returns:
-        `{call: FactCounts}`.
+        A list of `Entity`, the sources in the order above, each sorted.
+
+    >>> from colloquy.data.corpora.babi_dialog import Fact
+    >>> facts = [Fact("prezzo", "R_cuisine", "thai"), Fact("prezzo", "R_location", "west")]
+    >>> calls = ["api_call thai west", "api_call thai R_location", "api_call tuscan west"]
+    >>> for entity in find_entities(facts, [*calls, "hello"]):
+    ...     print(*entity)
+    thai cuisine knowledge
+    west location knowledge
+    prezzo restaurant subjects
+    tuscan cuisine calls
     """
-    found_by_call = {}
-    unrepeatable = {}
-    for turns in dialogs:
-        for place, turn in enumerate(turns):
-            if turn.speaker != "bot" or not is_call(turn.text):
-                continue
-            facts = _facts_after(turns, place)
-            # A dialog may end with its call, as in tasks 1 and 2: there is nothing to compare.
-            if not facts:
-                continue
-            call = turn.text
-            if call not in found_by_call:
-                found_by_call[call] = find_facts(knowledge, call)
-            found = found_by_call[call]
-            if set(facts) != set(found):
-                unrepeatable[call] = FactCounts(_count(facts), _count(found))
-    return unrepeatable
+    typed_values = {(fact.relation.removeprefix("R_"), fact.value) for fact in knowledge}
+    subjects = {fact.subject for fact in knowledge}
+    entities = [Entity(value, type, "knowledge") for type, value in sorted(typed_values)]
+    type_of_value = {entity.name: entity.type for entity in entities}
+    entities += [Entity(subject, RESTAURANT, "subjects") for subject in sorted(subjects)]
+    calls = [text.split()[1:] for text in candidates if is_call(text)]
+    return entities + _find_unknown_values(calls, type_of_value)
 
 
-def _facts_after(turns, place):
-    """Returns the facts between the turn at a place and the next sentence of user or bot."""
-    following = itertools.takewhile(lambda turn: turn.speaker == "fact", turns[place + 1 :])
-    return [turn.text for turn in following]
+def _find_unknown_values(calls, type_of_value):
+    """Finds the words of calls that are no values of the knowledge base, sorted entities."""
+    words_by_place = collections.defaultdict(list)
+    for words in calls:
+        for place, word in enumerate(words):
+            words_by_place[place].append(word)
 
-
-def _count(facts):
-    return 0 if facts == [NO_RESULT] else len(facts)
+    unknown = set()
+    for words in words_by_place.values():
+        known_types = [type_of_value[word] for word in words if word in type_of_value]
+        if not known_types:
+            continue
+        [(common_type, _)] = collections.Counter(known_types).most_common(1)
+        for word in words:
+            # `R_price` stands for any price.
+            if word not in type_of_value and not word.startswith("R_"):
+                unknown.add(Entity(word, common_type, "calls"))
+    return sorted(unknown)

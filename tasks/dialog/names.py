@@ -18,7 +18,7 @@ class Names:
     one word, `("the_cow",)`, and its parts, `("the", "cow")`.
 
     Args:
-        entities: A list of `tasks.dialog.entities.Entity`.
+        entities: A list of `tasks.dialog.knowledge.Entity`.
 
     Attributes:
         surface_forms: `{surface form: numbers, from 1, of the entities with this name}`.
@@ -28,11 +28,8 @@ class Names:
     def __init__(self, entities):
         self.surface_forms = {}
         for number, entity in enumerate(entities, 1):
-            forms = [(entity.name,)]
-            if "_" in entity.name:
-                parts = tuple(entity.name.split("_"))
-                forms.append(parts)
-            for form in forms:
+            parts = tuple(entity.name.split("_"))
+            for form in dict.fromkeys([(entity.name,), parts]):  # once, if they are equal
                 self.surface_forms.setdefault(form, []).append(number)
         self.longest = max((len(form) for form in self.surface_forms), default=1)
 
@@ -41,7 +38,7 @@ class Names:
 
         From left to right, the longest name that begins at a word is taken.
 
-        >>> from colloquy.tasks.dialog.entities import Entity
+        >>> from colloquy.tasks.dialog.knowledge import Entity
         >>> names = Names([Entity("the_cow", "restaurant", "subjects")])
         >>> for part in names.link("to the cow".split()):
         ...     print(part.words, part.entities)

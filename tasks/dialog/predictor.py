@@ -59,8 +59,7 @@ class DialogPredictor(Predictor):
         check_facts(sum(sentence.speaker == "fact" for sentence in instance.history))
 
     def answer(self, instances):
-        talks = self._talk(instances)
-        return [answers.make_answer(steps) for steps in talks]
+        return [answers.make_answer(steps) for steps in self._talk(instances)]
 
     def helpline_answer(self, instance):
         user_texts = [turn.text for turn in instance.history if turn.speaker == "user"]
@@ -91,10 +90,8 @@ class DialogPredictor(Predictor):
     def show(self, instance):
         [steps] = self._talk([instance])
         first = steps[0]
-        vocabulary = self.domain.vocabulary
-        texts = []
-        for speaker, text in first.read.turns:
-            texts.append((speaker, vocabulary.in_brackets(text.split())))
+        in_brackets = self.domain.vocabulary.in_brackets
+        texts = [(speaker, in_brackets(text.split())) for speaker, text in first.read.turns]
         return texts, [(candidate.score, candidate.text) for candidate in first.best]
 
     def _talk(self, instances):

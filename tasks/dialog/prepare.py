@@ -24,12 +24,17 @@ import itertools
 from colloquy.base.files import atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.prepared import VOCABULARY, CommonSettings, write
-from colloquy.data.report import Report, choose_examples, shorten
+from colloquy.data.report import Report
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.vocabularies import Words
 from colloquy.tasks.dialog.domain import CANDIDATES, DIALOGS, ENTITIES, KNOWLEDGE, SPLITS
-from colloquy.tasks.dialog.entities import find_entities
-from colloquy.tasks.dialog.knowledge import find_unrepeatable_calls
+from colloquy.tasks.dialog.knowledge import find_entities
+from colloquy.tasks.dialog.prepare_report import (
+    note_unknown_words,
+    note_unrepeatable_calls,
+    print_tasks,
+    show_examples,
+)
 from colloquy.tasks.dialog.split import encode_dialog
 
 
@@ -45,29 +50,17 @@ def prepare(corpus, source, out, settings):
     statistics_of_tasks = {}
     with atomic_directory(out) as directory:
         for task in reader.find_tasks(source):
-            name = task.name
             files, statistics, examples_of_task = _prepare_task(reader, task, settings, report)
+            # The report shows examples of the first task alone.
             examples = examples or examples_of_task
-            statistics_of_tasks[name] = statistics
-            (directory / name).mkdir()
-            write(
-                directory / name,
-                files,
-                corpus,
-                source,
-                settings,
-                statistics,
-                name=f"{settings.name or 'babi'}-{name}",
-            )
+            statistics_of_tasks[task.name] = statistics
+            name = f"{settings.name or 'babi'}-{task.name}"
+            path = directory / task.name
+            path.mkdir()
+            write(path, files, corpus, source, settings, statistics, name=name)
     report.note_unread(source)
     report.print(examples)
-    for name, statistics in statistics_of_tasks.items():
-        splits = [split for split in SPLITS if split in statistics]
-        dialogs = [f"{statistics[split]['dialogs']:,} {split}" for split in splits]
-        print(
-            f"{name}: {statistics['candidates']:,} candidates, {statistics['vocabulary']:,} words, "
-            f"dialogs: {', '.join(dialogs)}"
-        )
+    print_tasks(statistics_of_tasks)
     print(f"{out}: prepared")
 
 
@@ -80,10 +73,10 @@ def _prepare_task(reader, task, settings, report):
     report.add_file(task.candidates, "responses to choose from")
     report.add_file(task.knowledge, "facts")
     dialogs = _read_dialogs(reader, task, candidates, knowledge, report)
-    _note_unrepeatable_calls(task.name, dialogs["train"], knowledge, report)
+    note_unrepeatable_calls(task.name, dialogs["train"], knowledge, report)
     vocabulary = _make_vocabulary(dialogs["train"], candidates, knowledge, settings)
     if settings.vocabulary_of:
-        _note_unknown_words(task.name, vocabulary, candidates, knowledge, report)
+        note_unknown_words(task.name, vocabulary, candidates, knowledge, report)
 
     sentences, encoded = _encode_dialogs(dialogs, candidates)
     entities = find_entities(knowledge, candidates)
@@ -100,33 +93,18 @@ def _prepare_task(reader, task, settings, report):
     statistics = {"vocabulary": len(vocabulary), "candidates": len(candidates)}
     for split, dialogs_of_split in encoded.items():
         if dialogs_of_split:
-            statistics[split] = _statistics(dialogs_of_split)
-            for name, count in statistics[split].items():
-                report.counts[name] += count
-    return files, statistics, _show_examples(dialogs["train"], vocabulary)
-
-
-def _show_examples(dialogs, vocabulary):
-    """The examples of the report: dialogs of train up to their last response.
-
-    Unknown words are in brackets.
-    """
-
-    def show(number):
-        turns = dialogs[number]
-        last = max(place for place, turn in enumerate(turns) if turn.speaker == "bot")
-        texts = [vocabulary.in_brackets(turn.text.split()) for turn in turns[: last + 1]]
-        return " / ".join(texts[:-1]), texts[-1]
-
-    return choose_examples(len(dialogs), show)
+            num_responses = sum(len(dialog["answers"]) for dialog in dialogs_of_split)
+            statistics[split] = {"dialogs": len(dialogs_of_split), "responses": num_responses}
+            report.counts.update(statistics[split])
+    return files, statistics, show_examples(dialogs["train"], vocabulary)
 
 
 def _read_dialogs(reader, task, candidates, knowledge, report):
     """Reads the dialogs of a task, lists of `Turn`: `{split: dialogs}`.
 
-    The split `dev-oov`, for out of vocabulary, is dev with each cuisine and place replaced by one
-    that no training dialog mentions. It is left out if the knowledge base has too few others, or if
-    a response that is changed so is no candidate.
+    One more split, `dev-oov` (out of vocabulary), is dev with other cuisines and places, which no
+    training dialog mentions. It is left out if the knowledge base has too few of these, or if the
+    bot's responses with them are no candidates.
     """
     dialogs = {}
     for split, file in task.splits.items():
@@ -141,19 +119,6 @@ def _read_dialogs(reader, task, candidates, knowledge, report):
     return dialogs
 
 
-def _note_unrepeatable_calls(name, dialogs, knowledge, report):
-    """Notes how many calls find other facts than their dialogs have, and the first of them."""
-    unrepeatable = find_unrepeatable_calls(dialogs, knowledge)
-    if not unrepeatable:
-        return
-    call, facts = next(iter(unrepeatable.items()))
-    report.note(
-        f"{name}: {len(unrepeatable):,} calls of train find other facts in the knowledge base, "
-        f"such as {call}: {facts.in_dialog} facts in the dialog, {facts.found} in the knowledge "
-        "base"
-    )
-
-
 def _make_vocabulary(dialogs, candidates, knowledge, settings):
     if settings.vocabulary_of:
         return Words.open(settings.vocabulary_of, "dialog").vocabulary
@@ -162,17 +127,6 @@ def _make_vocabulary(dialogs, candidates, knowledge, settings):
     texts += [" ".join(fact) for fact in knowledge]
     counts = collections.Counter(" ".join(texts).split())
     return Vocabulary.of_counts(counts)
-
-
-def _note_unknown_words(name, vocabulary, candidates, knowledge, report):
-    """Notes words that a bot would need and that a known vocabulary lacks."""
-    texts = [*candidates, *(" ".join(fact) for fact in knowledge)]
-    unknown = sorted(set(" ".join(texts).split()).difference(vocabulary.words))
-    if unknown:
-        report.note(
-            f"{name}: --vocabulary_of lacks words of its candidates and facts, so a bot that is "
-            f"trained on it gives no response with them: {shorten(unknown)}"
-        )
 
 
 def _encode_dialogs(dialogs, candidates):
@@ -187,14 +141,8 @@ def _encode_dialogs(dialogs, candidates):
     encoded = {split: [] for split in SPLITS}
     for split, dialogs_of_split in dialogs.items():
         for turns in dialogs_of_split:
-            dialog = encode_dialog(turns, sentences)  # adds new texts to `sentences`
+            # `encode_dialog` adds the texts that are new to `sentences`.
+            dialog = encode_dialog(turns, sentences)
             dialog["answers"] = [numbers[turn.text] for turn in turns if turn.speaker == "bot"]
             encoded[split].append(dialog)
     return sentences, encoded
-
-
-def _statistics(dialogs):
-    return {
-        "dialogs": len(dialogs),
-        "responses": sum(len(dialog["turns"]) for dialog in dialogs),
-    }

@@ -1,5 +1,6 @@
 """Text to arrays: a conversation as the model reads it, and the inputs of model and action mask."""
 
+import itertools
 from typing import NamedTuple
 
 from colloquy.base.files import UserError
@@ -110,13 +111,16 @@ class DialogReader:
 
     def _without_remarks(self, turns):
         """Leaves out the bot's sentences that are no candidates, and the user's before them."""
-        is_kept = [True] * len(turns)
-        for place, turn in enumerate(turns):
-            if turn.speaker == "bot" and turn.text not in self.domain.candidate_numbers:
-                is_kept[place] = False
-                if place > 0 and turns[place - 1].speaker == "user":
-                    is_kept[place - 1] = False
-        return [turn for turn, kept in zip(turns, is_kept, strict=True) if kept]
+
+        def is_remark(turn):
+            return turn.speaker == "bot" and turn.text not in self.domain.candidate_numbers
+
+        kept = []
+        for turn, following in itertools.pairwise([*turns, Turn("user", SILENCE)]):
+            is_answered = turn.speaker == "user" and is_remark(following)
+            if not is_remark(turn) and not is_answered:
+                kept.append(turn)
+        return kept
 
     # === Arrays ===
 

@@ -3,6 +3,7 @@
 A *template* is a response with types in place of entities: `how about {restaurant}`.
 A *state* describes a turn: which slots the user has named, and which of `FLAGS` hold. It is written
 as their names: `cuisine location called found`.
+A *condition* describes an entity at a turn, such as `said`: the user has said it.
 
 Shape suffixes:
     B dialogs   T turns   S slots and flags   N conditions   E entities, counted from 1
@@ -13,6 +14,7 @@ import itertools
 from typing import Literal, NamedTuple
 
 import keras
+import numpy as np
 
 from colloquy.base.config import Config, NonNegative
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
@@ -57,21 +59,14 @@ def state_model(domain):
 def state_names(domain):
     """Returns the names of slots and flags in `Rules.states`, in the order of `DialogState`.
 
-    A type that is named like a flag, or has no name, keeps the `R_` of its relation.
+    A state is their names with spaces between them. So that each name is one word, and another one
+    than a flag's, a type without a name is written `R_`, and a type `found` is written `R_found`.
     """
     types = [f"R_{name}" if name in ("", *FLAGS) else name for name in domain.types]
     return [*types, *FLAGS]
 
 
 # === Learning ===
-
-
-class UsedEntity(NamedTuple):
-    """An entity in a response."""
-
-    type: str
-    conditions: set[str]
-    """The `CONDITIONS` that it meets when the response is given."""
 
 
 class UsedResponse(NamedTuple):
@@ -82,12 +77,13 @@ class UsedResponse(NamedTuple):
     """Number of its template."""
     state: list[str]
     """The names of the slots and flags that hold when it is given."""
-    entities: list[UsedEntity]
+    conditions: list[tuple[str, list[str]]]
+    """For each of its entities, the type, and the `CONDITIONS` that it meets when it is given."""
 
 
 def learn(domain, split, batch_size=32):
     """Learns the `Rules` from the train split, a `tasks.dialog.split.DialogSplit`."""
-    responses = list(_used_responses(domain, split, batch_size))
+    responses = _used_responses(domain, split, batch_size)
     return Rules(
         templates=domain.tables.templates,
         states=_learn_states(responses),
@@ -97,33 +93,29 @@ def learn(domain, split, batch_size=32):
 
 
 def _used_responses(domain, split, batch_size):
-    """Yields the `UsedResponse`s of a split, in order."""
+    """Lists the `UsedResponse`s of a split, in order."""
     state_of = state_model(domain)
     names_S = state_names(domain)
+    entities_of_candidates = domain.encoded_candidates.entities.lists()
+    responses = []
     for start in range(0, len(split), batch_size):
         dialogs = range(start, min(start + batch_size, len(split)))
         inputs, answers_BT = split.collate(dialogs, INPUTS)
         known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
-        for b, dialog in enumerate(dialogs):
-            for t, candidate in enumerate(answers_BT[b].tolist()):
-                if candidate == PADDING:
-                    continue
-                yield UsedResponse(
-                    dialog=dialog,
-                    template=int(domain.tables.template_numbers[candidate]),
-                    state=list(itertools.compress(names_S, known_BTS[b, t])),
-                    entities=_used_entities(domain, candidate, met_BTNE[b, t]),
-                )
-
-
-def _used_entities(domain, candidate, met_NE):
-    """Returns the entities of a candidate as `UsedEntity`s."""
-    used = []
-    [numbers] = domain.encoded_candidates.entities.lists([candidate])
-    for number in numbers:
-        conditions = set(itertools.compress(CONDITIONS, met_NE[:, number]))
-        used.append(UsedEntity(domain.entity(number).type, conditions))
-    return used
+        for b, t in np.argwhere(answers_BT != PADDING):
+            candidate = answers_BT[b, t]
+            conditions = []
+            for entity in entities_of_candidates[candidate]:
+                met = list(itertools.compress(CONDITIONS, met_BTNE[b, t, :, entity]))
+                conditions.append((domain.entity(entity).type, met))
+            response = UsedResponse(
+                dialog=dialogs[b],
+                template=int(domain.tables.template_numbers[candidate]),
+                state=list(itertools.compress(names_S, known_BTS[b, t])),
+                conditions=conditions,
+            )
+            responses.append(response)
+    return responses
 
 
 def _learn_states(responses):
@@ -140,17 +132,19 @@ def _learn_conditions(responses, num_templates):
     always_met = [{} for _ in range(num_templates)]
     for response in responses:
         conditions_by_type = always_met[response.template]
-        for entity in response.entities:
-            met_before = conditions_by_type.get(entity.type, CONDITIONS)
-            met = [name for name in met_before if name in entity.conditions]
-            conditions_by_type[entity.type] = met
+        for entity_type, met in response.conditions:
+            if entity_type in conditions_by_type:
+                before = conditions_by_type[entity_type]
+                met = [condition for condition in before if condition in met]
+            conditions_by_type[entity_type] = met
     return always_met
 
 
 def _learn_continues(responses):
     """Learns `Rules.continues`: after these templates, users are silent more often than not."""
-    balance = collections.Counter()  # by template: silences minus sentences of the user after it
-    for before, after in itertools.pairwise(responses):
-        if before.dialog == after.dialog:
-            balance[before.template] += 1 if "silent" in after.state else -1
+    balance = collections.Counter()
+    for response, following in itertools.pairwise(responses):
+        if response.dialog == following.dialog:
+            # The user is silent or not between a response and the following one.
+            balance[response.template] += 1 if "silent" in following.state else -1
     return sorted(template for template in balance if balance[template] > 0)

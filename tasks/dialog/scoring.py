@@ -92,8 +92,7 @@ def metrics_by_dialog(split, predicted):
     added = means_of(ADDED, arguments, _each_response(arguments))
     for name, metric in added.items():
         # A response has two terms, its value and 1. Those of a dialog are sums over its responses.
-        value, one = metric.terms.T
-        sums = [np.bincount(split.dialog, value), np.bincount(split.dialog, one)]
+        sums = [np.bincount(split.dialog, term) for term in metric.terms.T]
         metrics[name] = Additive(np.stack(sums, axis=1))
     return metrics
 

@@ -61,11 +61,13 @@ class DialogTask(task.Task):
         """Copies the domain's files, and writes what the mask and the users learn."""
         for name in Domain.FILES:
             shutil.copyfile(dataset.path / name, path / name)
-        rules = learn(dataset.domain, dataset.splits["train"])
-        with atomic_file(path / MASK_FILE) as file:
-            file.write(rules.model_dump_json())
-        with atomic_file(path / USERS_FILE) as file:
-            file.write(learn_users(dataset).model_dump_json())
+        learnt = {
+            MASK_FILE: learn(dataset.domain, dataset.splits["train"]),
+            USERS_FILE: learn_users(dataset),
+        }
+        for name, content in learnt.items():
+            with atomic_file(path / name) as file:
+                file.write(content.model_dump_json())
 
     def required_fields(self, dataset):
         return dataset.domain.tables.required_fields

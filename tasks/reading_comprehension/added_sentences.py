@@ -13,7 +13,7 @@ from colloquy.data.sequences import Sequences
 from colloquy.engine.scoring import Group
 from colloquy.tasks.reading_comprehension.misleading import without_question_mark
 from colloquy.tasks.reading_comprehension.scoring import score_split
-from colloquy.tasks.reading_comprehension.sentences import SENTENCE_WORDS, draw_sentence
+from colloquy.tasks.reading_comprehension.second_contexts import SENTENCE_WORDS, draw_sentence
 
 MAX_COMPARED = 2000
 """Most questions that `by_added_sentence` asks with and without a misleading sentence."""
@@ -33,7 +33,7 @@ def by_added_sentence(model, split, progress=iter, length_multiple=4):
     return groups
 
 
-def add_sentences(split, rows, seed=1):
+def add_sentences(split, rows):
     """Puts a misleading sentence at the end of the passages of questions `rows`.
 
     The sentence is drawn from the second contexts of the question. The words of the question are
@@ -46,7 +46,7 @@ def add_sentences(split, rows, seed=1):
     Raises:
         UserError: The second contexts of all these questions have no such sentence.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     kept_rows = []
     contexts = []
     texts = []

@@ -8,18 +8,18 @@ probability that an answer is correct where half of the questions can be answere
 Letters: N questions   M those of them that the scale is measured on
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import scipy.special
 
+from colloquy.data.batching import evenly_spaced
 from colloquy.engine.scoring import Group
 from colloquy.metrics.reading_comprehension import exact_match
 from colloquy.metrics.thresholds import threshold_of
 from colloquy.tasks.reading_comprehension.confidence import Scale
 from colloquy.tasks.reading_comprehension.scoring import predict
-from colloquy.tasks.reading_comprehension.second_passages import choose_second_passages
+from colloquy.tasks.reading_comprehension.second_contexts import NONE, SecondContexts
 
+MAX_QUESTIONS = 2000
 BINS = 10
 """Bins of the reliability diagram."""
 
@@ -69,69 +69,87 @@ def fit_scale(scores, correct):
     )
 
 
-class Confidence(NamedTuple):
-    """How well a scale of confidence works; `None` and no groups if no scale can be fitted."""
-
-    record: dict | None
-    """See `measure_confidence`."""
-    reliability: list[Group]
-    """Answers of similar confidence: the fraction of correct ones, and their mean confidence."""
-
-
 def measure_confidence(model, split, length_multiple=4):
     """Fits a scale to half of a split's articles, and measures it on the others.
 
     Returns:
-        A `Confidence`, its `record` a dict: the fields of the `Scale`; `questions`, the number of
-        questions that were asked; and fractions of the answers on the other articles. A fraction is
-        left out if there are no such answers.
+        A dict: the fields of the `Scale`; `questions`, the number of questions that were asked; and
+        fractions of the answers on the other articles. A fraction is left out if there are no such
+        answers. `None` if no scale can be fitted.
 
             right_kept: of the correct answers, those that reach the threshold
             wrong_refused: of the wrong answers, those that do not
             same_article_refused: of the answers in second passages of the question's article, those
                 that do not
             other_article_refused: the same for second passages of other articles
-    """
-    questions = choose_second_passages(split)
-    if len(questions.rows) < 4:
-        return Confidence(None, [])
-    scores_2N, correct_2N = _ask_twice(model, split, questions, length_multiple)
 
-    is_fitted_N = questions.is_fitted
+        The reliability: the fraction of correct ones among answers of similar confidence, and their
+        mean confidence, a list of `Group`.
+    """
+    rows_N, second_N, is_same_article_N = _choose_second_passages(split)
+    if len(rows_N) < 4:
+        return None, []
+    scores_2N, correct_2N = _ask_twice(model, split, rows_N, second_N, length_multiple)
+
+    # Articles are numbered 0, 1, 2, and so on; the scale is fitted to those with even numbers.
+    article_of_question = split.articles[split.context_of_question]
+    _, article_numbers = np.unique(article_of_question, return_inverse=True)
+    is_fitted_N = article_numbers[rows_N] % 2 == 0
     scale = fit_scale(scores_2N[:, is_fitted_N].ravel(), correct_2N[:, is_fitted_N].ravel())
     if scale is None:
-        return Confidence(None, [])
+        return None, []
 
-    scores_2M = scores_2N[:, ~is_fitted_N]
     correct_2M = correct_2N[:, ~is_fitted_N]
-    is_same_article_M = questions.is_same_article[~is_fitted_N]
-    confidences = [scale.confidence(score) for score in scores_2M.ravel()]
-    confidence_2M = np.reshape(confidences, scores_2M.shape)
-    is_good_2M = confidence_2M >= scale.threshold
-    is_second_good_M = is_good_2M[1]
+    confidences = [scale.confidence(score) for score in scores_2N[:, ~is_fitted_N].ravel()]
+    confidence_2M = np.reshape(confidences, correct_2M.shape)
+    is_refused_2M = confidence_2M < scale.threshold
+    is_same_article_M = is_same_article_N[~is_fitted_N]
     fractions = {
-        "right_kept": is_good_2M[correct_2M],
-        "wrong_refused": ~is_good_2M[~correct_2M],
-        "same_article_refused": ~is_second_good_M[is_same_article_M],
-        "other_article_refused": ~is_second_good_M[~is_same_article_M],
+        "right_kept": ~is_refused_2M[correct_2M],
+        "wrong_refused": is_refused_2M[~correct_2M],
+        "same_article_refused": is_refused_2M[1, is_same_article_M],
+        "other_article_refused": is_refused_2M[1, ~is_same_article_M],
     }
-    record = {**dict(scale), "questions": len(questions.rows)}
+    record = {**dict(scale), "questions": len(rows_N)}
     for name, values in fractions.items():
         if len(values):
             record[name] = float(values.mean())
-    return Confidence(record, _reliability(confidence_2M.ravel(), correct_2M.ravel()))
+    return record, _reliability(confidence_2M.ravel(), correct_2M.ravel())
 
 
-def _ask_twice(model, split, questions, length_multiple):
-    """Asks each of some `SecondPassages` twice.
+def _choose_second_passages(split):
+    """Chooses for each question a second passage that does not answer it.
+
+    Of several, it is the one that shares most words with the question. Every second question gets
+    a passage of its own article if there is one, the others get one of another article. Questions
+    without a second passage are left out.
+
+    Returns:
+        Indices of the questions, int `(N,)`.
+        Their second passages, int `(N,)`.
+        True if these are of the question's own article, bool `(N,)`.
+    """
+    search = SecondContexts(split)
+    chosen = []
+    for place, row in enumerate(evenly_spaced(len(split), MAX_QUESTIONS)):
+        same_article = split.second_contexts[row, 0] if place % 2 == 1 else NONE
+        has_same_article = same_article != NONE
+        context = same_article if has_same_article else search.of_other_articles(row)
+        if context != NONE:
+            chosen.append((row, context, has_same_article))
+    rows, contexts, is_same_article = np.array(chosen, int).reshape(-1, 3).T
+    return rows, contexts, is_same_article.astype(bool)
+
+
+def _ask_twice(model, split, rows, second_passages, length_multiple):
+    """Asks each question of its own passage and of its second passage.
 
     Returns:
         The scores of the answers, float `(2, N)`: row 0 in the questions' own passages, row 1 in
         their second passages.
         Whether the answers are correct, bool `(2, N)`. No answer in a second passage is.
     """
-    rows = questions.rows
-    contexts = np.concatenate([split.context_of_question[rows], questions.contexts])
+    contexts = np.concatenate([split.context_of_question[rows], second_passages])
     asked = split.asked_of(np.concatenate([rows, rows]), contexts)
     spans, scores = predict(model, asked, length_multiple=length_multiple)
 
@@ -144,7 +162,7 @@ def _ask_twice(model, split, questions, length_multiple):
 
 
 def _reliability(confidence, correct):
-    """Groups answers by confidence, see `Confidence.reliability`."""
+    """Groups answers by confidence, see `measure_confidence`."""
     bins = np.minimum(confidence * BINS, BINS - 1).astype(int)
     groups = []
     for number in np.unique(bins).tolist():

@@ -24,21 +24,16 @@ class Encoder:
         flat_offsets = self.contexts[number]["offsets"]
         offsets = list(zip(flat_offsets[0::2], flat_offsets[1::2], strict=True))
 
-        # Dicts keep the order and drop repetitions.
-        spans = {}
-        answers = {}
-        for answer in question.answers:
-            answers[question.context[answer.start : answer.end]] = None
-            span = tokens_of_span(offsets, answer.start, answer.end)
-            if span:
-                spans[span] = None
+        answers = [question.context[start:end] for start, end in question.answers]
+        spans = [tokens_of_span(offsets, start, end) for start, end in question.answers]
         return {
             "id": question.id,
             "context": number,
             "question": question.text,
             "tokens": number_tokens(read_text(question.text).words, self.tokens),
-            "answers": list(answers),
-            "spans": [list(span) for span in spans],
+            # Dicts drop repetitions and keep the order. An answer without words has no span.
+            "answers": list(dict.fromkeys(answers)),
+            "spans": [list(span) for span in dict.fromkeys(spans) if span],
         }
 
     def _number_context(self, question):

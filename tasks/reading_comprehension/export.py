@@ -76,7 +76,7 @@ def reading_archive(model, vocabulary, characters, scale=None):
         confidence   float32 (B,)    the probability that it is correct; 0 for none
         good         bool (B,)       whether the confidence reaches the scale's threshold
 
-    The outputs have the names and meanings of `predictor.AnswerSpan` and `Answer`. The model reads
+    The outputs have the names and meanings of `answers.AnswerSpan` and `Answer`. The model reads
     each passage whole. The predictor reads a passage of more than `max_context` words in windows,
     so it may give another answer.
 
@@ -98,13 +98,15 @@ def reading_archive(model, vocabulary, characters, scale=None):
             logits, config.max_answer_words, length_penalty=config.length_penalty
         )
 
-        # Without words, both offsets are -1, and the answer is an empty text.
         has_words = (tokens.row_lengths() > 0) & (query.row_lengths() > 0)
         start = _offset_at(starts, first_B1[:, 0], has_words)
         end = _offset_at(ends, last_B1[:, 0], has_words)
         score = score_B1[:, 0]
         outputs = {
-            "answer": _substring(passage, start, end),
+            # With both offsets -1, this is an empty text.
+            "answer": tf.strings.substr(
+                passage, tf.maximum(start, 0), end - start, unit="UTF8_CHAR"
+            ),
             "start": start,
             "end": end,
             "score": tf.where(has_words, score, NO_SCORE),
@@ -130,11 +132,6 @@ def _offset_at(offsets, token, has_words):
     existing_token = tf.where(has_words, token, 0)
     offset = tf.gather(offsets_BT, existing_token, batch_dims=1)
     return tf.where(has_words, offset, -1)
-
-
-def _substring(passage, start, end):
-    """The characters from `start` to `end`, string `(B,)`; an empty text where both are -1."""
-    return tf.strings.substr(passage, tf.maximum(start, 0), end - start, unit="UTF8_CHAR")
 
 
 def _checked(passage, question):

@@ -12,8 +12,6 @@ and END as `>`:
     starts   0       2      3      6         the end of a token minus its length
 """
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from colloquy.base.characters import SPACELESS
@@ -41,19 +39,14 @@ TOKEN = f"{_NUMBER}|{_WORD}|{_SIGN}"
 SPACELESS_CHARACTER = f"[{SPACELESS}](?:[{INVISIBLE}]*[\u3099\u309a\uff9e\uff9f])*"
 
 
-class GraphTokens(NamedTuple):
-    """The tokens of texts, as ragged tensors `(B, None)`."""
-
-    texts: tf.RaggedTensor
-    """The tokens as they are written, string."""
-    starts: tf.RaggedTensor
-    """Where each token starts in its text, in characters, int32."""
-    ends: tf.RaggedTensor
-    """Where each token ends, int32."""
-
-
 def find_tokens(texts):
-    """Finds the `GraphTokens` of texts, string `(B,)`."""
+    """Finds the tokens of texts, string `(B,)`.
+
+    Returns ragged tensors `(B, None)`:
+        The tokens as they are written, string.
+        Where each token starts in its text, in characters, int32.
+        Where each token ends, int32.
+    """
     # A text that has the marks itself would confuse the split. U+0001 is another sign as long.
     texts = tf.strings.regex_replace(texts, f"[{BEGIN}{END}{BORDER}]", "\x01")
     bordered = tf.strings.regex_replace(texts, SPACELESS_CHARACTER, rf"{BORDER}\0{BORDER}")
@@ -69,7 +62,7 @@ def find_tokens(texts):
     padded_ends = tf.cumsum(lengths_of_pieces.to_tensor(), axis=1)
     ends = tf.RaggedTensor.from_tensor(padded_ends, lengths=pieces.row_lengths())
     starts = ends - tf.ragged.map_flat_values(_length, tokens)
-    return GraphTokens(tokens, starts, ends)
+    return tokens, starts, ends
 
 
 def _length(texts):

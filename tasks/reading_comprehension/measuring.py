@@ -7,12 +7,13 @@ import functools
 import json
 import sys
 
+import numpy as np
+
 from colloquy.base.files import UserError
 from colloquy.data.json_files import read_json
 from colloquy.engine.scoring import Measured
 from colloquy.metrics.reading_comprehension import squad_metrics
 from colloquy.tasks.reading_comprehension.added_sentences import by_added_sentence
-from colloquy.tasks.reading_comprehension.baselines import spans_of_first_words
 from colloquy.tasks.reading_comprehension.calibration import measure_confidence
 from colloquy.tasks.reading_comprehension.scoring import (
     answer_texts,
@@ -41,17 +42,26 @@ def measure(scoring):
         "counts": count_questions(questions),
     }
     if scoring.baselines:
-        first_words = answer_texts(questions, spans_of_first_words(questions))
-        first_words_metrics = squad_metrics(first_words, questions.references)
-        record["baselines"] = {"first words": first_words_metrics}
+        first_words = answer_texts(questions, _spans_of_first_words(questions))
+        record["baselines"] = {"first words": squad_metrics(first_words, questions.references)}
     if scoring.split == "dev":
-        confidence = measure_confidence(scoring.model, questions, scoring.length_multiple)
-        record["confidence"] = confidence.record
+        record["confidence"], _ = measure_confidence(
+            scoring.model, questions, scoring.length_multiple
+        )
     return Measured(
         record,
         by_example=functools.partial(metrics_by_question, questions, predictions),
         answers=[json.dumps(predictions, ensure_ascii=False)],
     )
+
+
+def _spans_of_first_words(questions):
+    """The first words of each context, as many as the median answer has, int `(questions, 2)`."""
+    lengths = []
+    for spans in questions.spans:
+        lengths += [last - first for first, last in spans]
+    ends = np.minimum(int(np.median(lengths)), questions.sizes[:, 0] - 1)
+    return np.stack([np.zeros_like(ends), ends], axis=1)
 
 
 def measure_outside(scoring, source):
@@ -92,14 +102,14 @@ def metrics_by_group(scoring, breakdowns):
     if "question" in breakdowns:
         groups["question"] = by_first_word(questions, _predict_texts(scoring))
     if "confidence" in breakdowns:
-        confidence = measure_confidence(model, questions, scoring.length_multiple)
-        if not confidence.reliability:
+        _, reliability = measure_confidence(model, questions, scoring.length_multiple)
+        if not reliability:
             raise UserError(
                 f"{scoring.dataset.path}: --by=confidence expects four questions or more of "
                 "two articles or more, and higher scores of correct answers than of wrong "
                 f"ones, in the split {scoring.split}"
             )
-        groups["confidence"] = confidence.reliability
+        groups["confidence"] = reliability
     return groups
 
 

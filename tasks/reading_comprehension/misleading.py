@@ -17,8 +17,7 @@ For example, for the question "Where does Ann live?":
 A text is a list of tokens, which are numbers of the split's `Tokens`.
 """
 
-from colloquy.tasks.reading_comprehension.second_contexts import is_content
-from colloquy.tasks.reading_comprehension.sentences import draw_sentence
+from colloquy.tasks.reading_comprehension.second_contexts import draw_sentence, is_content
 
 ASKING_WORDS = frozenset("what who whom whose when where which why how".split())
 DROPPED_FRACTIONS = (0.0, 0.0, 0.2, 0.4)
@@ -36,6 +35,7 @@ class MisleadingSentences:
 
     def __init__(self, split):
         self.split = split
+        self.is_content = is_content(split.tokens.word_ids)
         self.asking_words = []
         """The first asking word of each question, a text; `None` for a question without one."""
         self.rows_by_asking_word = {}
@@ -74,11 +74,11 @@ class MisleadingSentences:
         """Makes a statement of a question: its asking word becomes the answer of another question,
         its names and some other words become those of `words`.
         """
-        new_words = [token for token in words if self._is_content(token)]
+        new_words = [token for token in words if self.is_content[token]]
         new_names = [token for token in new_words if self._is_name_or_number(token)]
-        asking_place = None
-        if self.asking_words[row] is not None:
-            asking_place = self._lower_texts(question).index(self.asking_words[row])
+        asking_word = self.asking_words[row]
+        lower_texts = self._lower_texts(question)
+        asking_place = lower_texts.index(asking_word) if asking_word else None
 
         statement = []
         has_changed = False
@@ -88,7 +88,7 @@ class MisleadingSentences:
             elif self._is_name_or_number(token) and new_names:
                 statement.append(new_names[rng.integers(len(new_names))])
                 has_changed = True
-            elif self._is_content(token) and new_words and rng.random() < REPLACE_PROBABILITY:
+            elif self.is_content[token] and new_words and rng.random() < REPLACE_PROBABILITY:
                 statement.append(new_words[rng.integers(len(new_words))])
                 has_changed = True
             else:
@@ -120,10 +120,7 @@ class MisleadingSentences:
     def _is_name_or_number(self, token):
         first_character = self.split.tokens.texts[token][0]
         is_marked = first_character.isupper() or first_character.isdigit()
-        return is_marked and self._is_content(token)
-
-    def _is_content(self, token):
-        return is_content(self.split.tokens.word_ids[token])
+        return is_marked and self.is_content[token]
 
 
 def without_question_mark(split, row):

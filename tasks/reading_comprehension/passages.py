@@ -1,8 +1,12 @@
-"""Passages of questions for training: with an added sentence, or without the answers."""
+"""Passages of questions for training: with an added sentence, or without the answers.
+
+The settings `added_sentences`, `question_words` and `removed_answers` are the probabilities of
+these changes, see `training.Training`.
+"""
 
 from typing import NamedTuple
 
-from colloquy.tasks.reading_comprehension.sentences import sentence_ends
+from colloquy.tasks.reading_comprehension.second_contexts import sentence_bounds
 
 
 class Passage(NamedTuple):
@@ -14,9 +18,30 @@ class Passage(NamedTuple):
     """Indices of the first and the last word of each answer."""
 
 
-def own_passage(split, row):
-    """The unchanged passage of question `row`."""
-    return Passage(split.context_tokens(row), split.spans[row])
+def draw_own_passage(split, row, training, rng):
+    """The passage of question `row`, by chance with a sentence that does not answer it."""
+    passage = Passage(split.context_tokens(row), split.spans[row])
+    if rng.random() >= training.added_sentences:
+        return passage
+    if rng.random() < training.question_words:
+        sentence = split.misleading_sentences.draw(row, rng)
+    else:
+        sentence = split.other_sentences[row]
+    return with_sentence(split, row, passage, sentence, rng)
+
+
+def draw_passage_without_answer(split, row, second, training, rng):
+    """A passage that does not answer question `row`: context number `second`.
+
+    By chance, it is the question's own passage without the answers, if that can be made.
+    """
+    if rng.random() < training.removed_answers:
+        sentence = split.misleading_sentences.draw(row, rng)
+        passage = without_answer(split, row, sentence)
+        if passage:
+            return passage
+    [tokens] = split.contexts.lists([second])
+    return Passage(tokens, [])
 
 
 def with_sentence(split, row, passage, sentence, rng):
@@ -24,10 +49,10 @@ def with_sentence(split, row, passage, sentence, rng):
 
     It is not put inside an answer.
     """
-    places = []
-    for place in [0, *sentence_ends(split, split.context_of_question[row])]:
-        if not any(first < place <= last for first, last in passage.spans):
-            places.append(place)
+    bounds = sentence_bounds(split, split.context_of_question[row])
+    places = [start for start, _ in bounds] + [len(passage.tokens)]
+    for first, last in passage.spans:
+        places = [place for place in places if not first < place <= last]
     place = _draw_place(places, rng)
 
     spans = []
@@ -56,36 +81,18 @@ def without_answer(split, row, sentence):
     Returns `None` if `sentence` is empty, if no single sentence has all answers, or if the new
     passage still has an answer.
     """
-    answered = _sentence_with_answers(split, row)
-    if not sentence or answered is None:
-        return None
-    start, end = answered
     own_tokens = split.context_tokens(row)
-    tokens = [*own_tokens[:start], *sentence, *own_tokens[end:]]
-    if _has_any_answer(split, row, tokens):
-        return None
-    return Passage(tokens, [])
-
-
-def _sentence_with_answers(split, row):
-    """The first word of the sentence that has all answers, and the word after it; or `None`."""
-    first_answer = min(first for first, _ in split.spans[row])
-    last_answer = max(last for _, last in split.spans[row])
-    start = 0
-    for end in sentence_ends(split, split.context_of_question[row]):
-        if start <= first_answer and last_answer < end:
-            return start, end
-        start = end
+    spans = split.spans[row]
+    first_answer = min(first for first, _ in spans)
+    last_answer = max(last for _, last in spans)
+    for start, end in sentence_bounds(split, split.context_of_question[row]):
+        if sentence and start <= first_answer and last_answer < end:
+            tokens = [*own_tokens[:start], *sentence, *own_tokens[end:]]
+            text = _join_words(split, tokens)
+            answers = [_join_words(split, own_tokens[first : last + 1]) for first, last in spans]
+            if not any(answer in text for answer in answers):
+                return Passage(tokens, [])
     return None
-
-
-def _has_any_answer(split, row, tokens):
-    text = _join_words(split, tokens)
-    own_tokens = split.context_tokens(row)
-    for first, last in split.spans[row]:
-        if _join_words(split, own_tokens[first : last + 1]) in text:
-            return True
-    return False
 
 
 def _join_words(split, tokens):

@@ -22,7 +22,7 @@ from colloquy.base.config import NonNegative, Positive
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.mojibake import note_unrepaired
-from colloquy.data.prepared import VECTORS, VOCABULARY, CommonSettings, write
+from colloquy.data.prepared import VOCABULARY, CommonSettings, write
 from colloquy.data.report import Report, choose_examples, print_summary
 from colloquy.engine.vocabularies import Words
 from colloquy.metrics.reading_comprehension import exact_match
@@ -65,42 +65,36 @@ def prepare(corpus, source, out, settings):
 
     with atomic_directory(out) as directory:
         encoder = Encoder()
-        train = _read_split(files["train"], "train", reader, encoder, report)
+        splits = {"train": _read_split(files["train"], "train", reader, encoder, report)}
         # Vocabularies are made of train alone, so words are counted before dev is encoded.
-        word_counts = count_words(encoder.tokens, [*encoder.contexts, *train])
+        word_counts = count_words(encoder.tokens, [*encoder.contexts, *splits["train"]])
         letter_counts = count_letters(encoder.contexts)
-        dev = _read_split(files["dev"], "dev", reader, encoder, report)
+        splits["dev"] = _read_split(files["dev"], "dev", reader, encoder, report)
 
         if settings.vocabulary_of:
-            vocabularies = known_vocabularies(known_words)
+            contents, num_trained = known_vocabularies(known_words)
         else:
-            vocabularies = new_vocabularies(vectors, word_counts, letter_counts, settings, report)
-
-        statistics = {
-            "train": _statistics(files["train"], train, encoder.contexts),
-            "dev": _statistics(files["dev"], dev, encoder.contexts),
+            contents, num_trained = new_vocabularies(
+                vectors, word_counts, letter_counts, settings, report
+            )
+        contents[READING] = {
+            "tokens": list(encoder.tokens),
+            "contexts": encoder.contexts,
+            "splits": splits,
         }
-        vocabulary_size = len(vocabularies.words)
-        num_characters = len(vocabularies.characters)
-        contents = {
-            READING: {
-                "tokens": list(encoder.tokens),
-                "contexts": encoder.contexts,
-                "splits": {"train": train, "dev": dev},
-            },
-            VECTORS: vocabularies.vectors,
-            VOCABULARY: vocabularies.words,
-            CHARACTERS: vocabularies.characters,
+        sizes = {
+            "vocabulary": len(contents[VOCABULARY]),
+            "characters": len(contents[CHARACTERS]),
         }
-        counts = {"vocabulary": vocabulary_size, "characters": num_characters, **statistics}
-        num_trained_words = vocabularies.num_trained_words
-        write(
-            directory, contents, corpus, source, settings, counts, trained_words=num_trained_words
-        )
+        statistics = {}
+        for split, questions in splits.items():
+            statistics[split] = _statistics(files[split], questions, encoder.contexts)
+        counts = {**sizes, **statistics}
+        write(directory, contents, corpus, source, settings, counts, trained_words=num_trained)
     report.note_unread(source)
-    report.print(_show_examples(train, encoder, vocabularies.words))
+    report.print(_show_examples(splits["train"], encoder, contents[VOCABULARY]))
     print_summary(statistics)
-    print(f"{out}: {vocabulary_size:,} words, {num_characters:,} characters")
+    print(f"{out}: {sizes['vocabulary']:,} words, {sizes['characters']:,} characters")
 
 
 def _read_split(file, split, reader, encoder, report):
@@ -108,8 +102,10 @@ def _read_split(file, split, reader, encoder, report):
     questions = reader.read(file, split, report)
     answered = [question for question in questions if question.answers]
     if not answered:
-        received = f"{len(questions):,} unanswerable questions"
-        raise UserError(f"{file}: expected questions with answers. Received: {received}")
+        raise UserError(
+            f"{file}: expected questions with answers. Received: {len(questions):,} unanswerable "
+            "questions"
+        )
     report.leave_out("questions without an answer", len(questions) - len(answered))
     texts = {question.context for question in answered}
     note_unrepaired(texts, file.name, "the offsets of answers count its characters", report)
@@ -142,14 +138,12 @@ def _count_inexact(questions, contexts):
     inexact = 0
     for question in questions:
         context = contexts[question["context"]]
-        offsets = context["offsets"]
-        texts_of_spans = []
-        for first, last in question["spans"]:
-            # `offsets` alternates between the start and the end of a token.
-            start = offsets[2 * first]
-            end = offsets[2 * last + 1]
-            texts_of_spans.append(context["text"][start:end])
-        pairs = itertools.product(texts_of_spans, question["answers"])
+        # `offsets` alternates between the start and the end of a token.
+        starts = context["offsets"][0::2]
+        ends = context["offsets"][1::2]
+        spans = question["spans"]
+        texts = [context["text"][starts[first] : ends[last]] for first, last in spans]
+        pairs = itertools.product(texts, question["answers"])
         if not any(exact_match(text, answer) for text, answer in pairs):
             inexact += 1
     return inexact

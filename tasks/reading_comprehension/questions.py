@@ -106,9 +106,9 @@ class Questions:
         first_words = np.zeros(len(rows), int)
         if windows is not None:
             # The words of a window are a part of its context's ids.
-            first_words = np.array([window.first for window in windows])
-            lengths = np.array([window.end - window.first for window in windows])
-            contexts = Sequences(contexts.ids, contexts.starts + first_words, lengths)
+            _, first_words, end_words = np.array(windows).T
+            starts = contexts.starts + first_words
+            contexts = Sequences(contexts.ids, starts, end_words - first_words)
         context_BT = _pad(contexts, np.arange(len(rows)), None, multiples.words)
         query_BJ = _pad(self.questions, rows, max_question, multiples.words)
 
@@ -139,9 +139,9 @@ class Questions:
         Of question `i`, `num_words[i]` words of the context are read, from `first_words[i]` on. A
         span that is not wholly in them is -1.
         """
-        num_spans = max(len(self.spans[row]) for row in rows)
-        num_spans = round_up(max(num_spans, 1), multiple)
-        padded_BA2 = np.full((len(rows), num_spans, 2), NO_SPAN, np.int32)
+        most_spans = max([1, *(len(self.spans[row]) for row in rows)])
+        shape = (len(rows), round_up(most_spans, multiple), 2)
+        padded_BA2 = np.full(shape, NO_SPAN, np.int32)
         for i, row in enumerate(rows):
             for a, (first, last) in enumerate(self.spans[row]):
                 new_first = first - first_words[i]

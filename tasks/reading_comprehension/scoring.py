@@ -12,18 +12,17 @@ from colloquy.metrics.reading_comprehension import ADDED, question_metrics, squa
 from colloquy.models.best_spans import best_spans
 from colloquy.tasks.reading_comprehension.questions import multiples_of
 
+BATCH_SIZE = 60
 FIRST_WORDS = ("what", "who", "how", "when", "which", "in", "where", "why")
 """The most frequent first words of SQuAD's questions."""
 
 
-def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
+def predict(model, split, progress=iter, length_multiple=4):
     """The best span of each question of a `ReadingSplit`. Contexts and questions are read whole.
 
     Returns first and last words, int `(questions, 2)`, and their scores, float32 `(questions,)`,
     see `models.best_spans.best_spans`. `length_multiple` is that of `questions.multiples_of`.
     """
-    spans = np.zeros((len(split), 2), np.int32)
-    scores = np.zeros(len(split), np.float32)
 
     def make_inputs(rows):
         inputs, _ = split.collate(rows, multiples=multiples_of(length_multiple))
@@ -32,13 +31,14 @@ def predict(model, split, batch_size=60, progress=iter, length_multiple=4):
     def find_best(inputs):
         logits = model.predict_on_batch(inputs)
         config = model.config
-        # Arrays `(B, 1)`: only the best span of each question is asked for.
         best = best_spans(logits, config.max_answer_words, length_penalty=config.length_penalty)
-        first_B1, last_B1, score_B1 = [np.asarray(array) for array in best]
-        return first_B1[:, 0], last_B1[:, 0], score_B1[:, 0]
+        # Arrays `(B, 1)`: only the best span of each question is asked for.
+        return [np.asarray(array)[:, 0] for array in best]
 
-    batches = batches_by_size(split.sizes, batch_size)
+    batches = batches_by_size(split.sizes, BATCH_SIZE)
     compile_for_all_sizes(model)
+    spans = np.zeros((len(split), 2), np.int32)
+    scores = np.zeros(len(split), np.float32)
     results = results_of(find_best, make_inputs, batches, progress)
     for rows, (first, last, score) in results:
         spans[rows, 0] = first

@@ -1,11 +1,15 @@
-"""Contexts that do not answer a question, though they share words with it.
+"""Contexts that do not answer a question, though they share words with it, and their sentences.
 
 SQuAD 1.1 has an answer to every question. A question becomes unanswerable when it is asked of
 another paragraph of its article (Clark and Gardner 2018, section 3.2), or of another article. That
 paragraph is a second context of the question. A question is named by its row in the split.
 """
 
+import bisect
 import collections
+import functools
+import itertools
+import re
 
 import numpy as np
 
@@ -18,6 +22,9 @@ CANDIDATES = 4
 """Number of second contexts of a question that training draws from, as in Clark and Gardner."""
 NONE = -1
 """Stands for a context that does not exist."""
+SENTENCE_WORDS = range(5, 41)
+"""Allowed numbers of words and signs of a sentence that is added to another context."""
+_SENTENCE_END = re.compile(r"[.!?]\s+")
 
 
 def is_content(word_ids):
@@ -106,3 +113,73 @@ def contexts_of_same_article(split):
         candidates = search.of_same_article(row)
         contexts[row, : len(candidates)] = candidates
     return contexts
+
+
+# === Sentences of second contexts, which are added to other contexts ===
+
+
+def sentence_bounds(split, context):
+    """The first word of each sentence of a context, and the word behind it.
+
+    For example, [(0, 4), (4, 7)] for "Ann is here. Bob too."
+    """
+    text = split.texts[context]
+    [offsets] = split.offsets.lists([context])
+    # The offsets alternate between the start and the end of a word.
+    ends_of_words = offsets[1::2]
+    bounds = [0]
+    for match in _SENTENCE_END.finditer(text):
+        # Number of words up to the sign at `match.start()`.
+        bounds.append(bisect.bisect_right(ends_of_words, match.start() + 1))
+    return list(itertools.pairwise([*bounds, len(ends_of_words)]))
+
+
+def sentences_of(split, context):
+    """The tokens of each sentence of a context whose number of words is in `SENTENCE_WORDS`."""
+    [tokens] = split.contexts.lists([context])
+    bounds = sentence_bounds(split, context)
+    return [tokens[start:end] for start, end in bounds if end - start in SENTENCE_WORDS]
+
+
+def draw_sentence(split, row, rng):
+    """Draws a sentence of the second contexts of question `row`.
+
+    Returns its tokens, an empty list if these contexts have no sentence.
+    """
+    sentences = []
+    for context in split.second_contexts[row]:
+        if context != NONE:
+            sentences += sentences_of(split, context)
+    if not sentences:
+        return []
+    return sentences[rng.integers(len(sentences))]
+
+
+def sentences_to_add(split):
+    """Finds the sentence of each question's second contexts that shares most words with it.
+
+    Returns:
+        The tokens of a sentence for each question; none if its second contexts have no sentence.
+    """
+
+    # Many questions have the same second contexts, so each context is read once.
+    @functools.cache
+    def read(context):
+        sentences = sentences_of(split, context)
+        return [(sentence, content_words(split.tokens, sentence)) for sentence in sentences]
+
+    chosen = []
+    for row, contexts in enumerate(split.second_contexts.tolist()):
+        question = content_words(split.tokens, split.question_tokens(row))
+        best = []
+        most_shared = -1.0
+        for context in contexts:
+            if context == NONE:
+                break
+            for sentence, words in read(context):
+                shared = shared_words(question, words)
+                if shared > most_shared:
+                    most_shared = shared
+                    best = sentence
+        chosen.append(best)
+    return chosen

@@ -28,14 +28,6 @@ MULTIPLES = Multiples(words=16, tokens=256)
 """Sizes of the batches of windows are rounded up to these."""
 
 
-class WindowLogits(NamedTuple):
-    """A window of a passage that a model has read."""
-
-    window: Window
-    logits_2W: np.ndarray
-    """Logits of start and end at each word of the window, float64."""
-
-
 class Span(NamedTuple):
     """A possible answer: words `first` to `last` of a passage."""
 
@@ -43,7 +35,7 @@ class Span(NamedTuple):
     """The sum of the logit of its start and that of its end."""
     first: int
     last: int
-    source: WindowLogits | None = None
+    window: Window | None = None
     """The window in which it was found."""
 
 
@@ -67,19 +59,24 @@ class PassageReading(NamedTuple):
 
     spans: list[Span]
     """The best spans of each window."""
-    windows: list[WindowLogits]
+    logits_of_windows: dict[Window, np.ndarray]
+    """Logits of start and end at each word of each window, float64 `(2, W)`."""
 
     def logits(self, num_words):
         """The logits of the whole passage, `(2, num_words)`; where windows overlap, the highest."""
         logits_2T = np.full((2, num_words), LOWEST)
-        for window, logits_2W in self.windows:
+        for window, logits_2W in self.logits_of_windows.items():
             so_far_2W = logits_2T[:, window.first : window.end]
             logits_2T[:, window.first : window.end] = np.maximum(so_far_2W, logits_2W)
         return logits_2T
 
 
 class BestSpans(keras.Model):
-    """The logits of a model, float32, and its best spans, see `models.best_spans.best_spans`."""
+    """The logits of a model, float32, and its best spans.
+
+    Returns logits `(B, 2, W)`, first words, last words and scores `(B, N)`, see
+    `models.best_spans.best_spans`.
+    """
 
     def __init__(self, model):
         super().__init__()
@@ -92,10 +89,8 @@ class BestSpans(keras.Model):
         # `MULTIPLES.words` words. `best_spans` cannot return more spans than a window has.
         least_spans = MULTIPLES.words * config.max_answer_words
         num_spans = min(SPANS, least_spans)
-        first, last, score = best_spans(
-            logits, config.max_answer_words, num_spans, config.length_penalty
-        )
-        return {"logits": logits, "first": first, "last": last, "score": score}
+        best = best_spans(logits, config.max_answer_words, num_spans, config.length_penalty)
+        return logits, *best
 
 
 class SpanFinder:
@@ -111,19 +106,15 @@ class SpanFinder:
         self.best_spans = BestSpans(model)
         compile_for_all_sizes(self.best_spans, model.input)
 
-    def windows(self, row, num_words):
-        """The `Window`s of passage `row`, which has `num_words` words."""
-        return make_windows(row, num_words, self.window_words)
-
     def find(self, questions):
         """Reads the passages of `Questions`; returns a `PassageReading` of each."""
         windows = []
         for row, num_words in enumerate(questions.contexts.lengths.tolist()):
-            windows += self.windows(row, num_words)
+            windows += make_windows(row, num_words, self.window_words)
         # Windows of similar length are read at once, so that little is padding.
         windows.sort(key=lambda window: window.end - window.first)
 
-        readings = [PassageReading([], []) for _ in range(len(questions))]
+        readings = [PassageReading([], {}) for _ in range(len(questions))]
         batch_size = max(1, BATCH_WORDS // self.window_words)
         for start in range(0, len(windows), batch_size):
             self._read(questions, windows[start : start + batch_size], readings)
@@ -135,19 +126,14 @@ class SpanFinder:
         """Reads a batch of windows; adds to `readings`, of all passages, what it finds in each."""
         rows = [window.row for window in windows]
         inputs, _ = questions.collate(rows, windows, multiples=MULTIPLES)
-        outputs = self.best_spans.predict_on_batch(inputs)
-        logits_B2W = np.asarray(outputs["logits"], np.float64)
-        first_BN = np.asarray(outputs["first"]).tolist()
-        last_BN = np.asarray(outputs["last"]).tolist()
-        score_BN = np.asarray(outputs["score"]).tolist()
+        logits_B2W, *best = self.best_spans.predict_on_batch(inputs)
+        logits_B2W = np.asarray(logits_B2W, np.float64)
+        first_BN, last_BN, score_BN = [np.asarray(array).tolist() for array in best]
         for place, window in enumerate(windows):
-            length = window.end - window.first
-            source = WindowLogits(window, logits_B2W[place, :, :length])
             reading = readings[window.row]
-            reading.windows.append(source)
+            reading.logits_of_windows[window] = logits_B2W[place, :, : window.end - window.first]
             best = zip(first_BN[place], last_BN[place], score_BN[place], strict=True)
             for first, last, score in best:
-                is_real = score > LOWEST  # a span with padding has a lower score
-                if is_real:
-                    span = Span(score, window.first + first, window.first + last, source)
+                if score > LOWEST:  # a span with padding has a lower score
+                    span = Span(score, window.first + first, window.first + last, window)
                     reading.spans.append(span)

@@ -3,7 +3,6 @@
 import shutil
 
 import keras
-import numpy as np
 
 from colloquy.base.files import UserError
 from colloquy.data.samples import SQUAD
@@ -13,19 +12,15 @@ from colloquy.engine.ensembles import mean_of_logits
 from colloquy.engine.optimizers import decaying
 from colloquy.metrics.reading_comprehension import METRICS
 from colloquy.tasks.reading_comprehension import measuring
-from colloquy.tasks.reading_comprehension.batches import question_batches
+from colloquy.tasks.reading_comprehension.batches import limits_of, training_batches
 from colloquy.tasks.reading_comprehension.chat import ReadingComprehensionChat
 from colloquy.tasks.reading_comprehension.confidence import load_scale
 from colloquy.tasks.reading_comprehension.data import CHARACTERS, load_dataset
-from colloquy.tasks.reading_comprehension.limits import limits_of
 from colloquy.tasks.reading_comprehension.losses import shared_norm_loss, span_loss
 from colloquy.tasks.reading_comprehension.predictor import ReadingComprehensionPredictor
 from colloquy.tasks.reading_comprehension.questions import multiples_of
-from colloquy.tasks.reading_comprehension.scoring import score_split
-from colloquy.tasks.reading_comprehension.shared_norm import shared_norm_batches
 from colloquy.tasks.reading_comprehension.training import Training
-from colloquy.tasks.reading_comprehension.validation import metrics_with_no_answer
-from colloquy.tasks.reading_comprehension.windows import overlap_of
+from colloquy.tasks.reading_comprehension.validation import validate
 
 
 class ReadingComprehensionTask(task.Task):
@@ -36,7 +31,7 @@ class ReadingComprehensionTask(task.Task):
     Training = Training
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
-    # In the lines that export.py prints, `found` is the result of the endpoint `answer`.
+    # export.py prints lines of Python that call the endpoint `answer`: `found = answer(...)`.
     export_call = task.ExportCall("answer", result="found", outputs=("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
@@ -84,8 +79,8 @@ class ReadingComprehensionTask(task.Task):
     def optimizer(self, training, steps):
         options = decaying(training, steps)
         if training.decay == 1:
-            # The learning rate is constant. Keras saves a constant rate with the optimizer, but not
-            # a schedule, and the saved trainings of this task with `decay` 1 have it.
+            # A number in place of a schedule that returns it each time: Keras saves a number with
+            # the optimizer, and saved trainings with `decay` 1 have it.
             options["learning_rate"] = training.learning_rate
         if training.optimizer == "adam":
             return keras.optimizers.Adam(**options)
@@ -96,18 +91,7 @@ class ReadingComprehensionTask(task.Task):
         return shared_norm_loss if training.shared_norm else span_loss
 
     def training_batches(self, split, config, training, rng):
-        """Batches of questions of similar size: each a `QuestionBatch`, or with `shared_norm` a
-        `TwoContexts`.
-
-        Neighbouring windows of a long context share some words. A window may cut an answer with
-        more words than these, so questions with only such answers are left out. With `shared_norm`,
-        questions without a second context are left out, too.
-        """
-        shared_by_windows = overlap_of(training.max_context)
-        rows = np.flatnonzero(~split.answers_longer_than(shared_by_windows))
-        if training.shared_norm:
-            return shared_norm_batches(split, rows, training, rng)
-        return question_batches(split, rows, training, rng)
+        return training_batches(split, training, rng)
 
     limits = staticmethod(limits_of)
 
@@ -116,17 +100,7 @@ class ReadingComprehensionTask(task.Task):
 
     # === Scoring ===
 
-    def validate(self, model, split, length_multiple=4):
-        """The score is F1; with `no_answer` it is the mean of F1, `F1_and_none` and `F1_misled`,
-        see `tasks.reading_comprehension.validation.metrics_with_no_answer`.
-        """
-        if model.config.no_answer:
-            metrics = metrics_with_no_answer(model, split, length_multiple)
-            mean = (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
-            return metrics, mean
-        metrics = score_split(model, split, length_multiple=length_multiple)
-        return metrics, metrics["F1"]
-
+    validate = staticmethod(validate)
     measure = staticmethod(measuring.measure)
     measure_outside = staticmethod(measuring.measure_outside)
     metrics_by_group = staticmethod(measuring.metrics_by_group)

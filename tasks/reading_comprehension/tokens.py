@@ -54,9 +54,4 @@ def number_tokens(texts, numbers):
     >>> number_tokens(["Bob", "met", "Ann"], numbers)
     [2, 3, 1]
     """
-    tokens = []
-    for text in texts:
-        if text not in numbers:
-            numbers[text] = len(numbers) + 1
-        tokens.append(numbers[text])
-    return tokens
+    return [numbers.setdefault(text, len(numbers) + 1) for text in texts]

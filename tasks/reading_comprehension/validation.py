@@ -1,4 +1,4 @@
-"""Validation of a model with `no_answer`, which may find that a passage has no answer."""
+"""Validation: scores during a training."""
 
 import numpy as np
 
@@ -13,7 +13,19 @@ MAX_VALIDATED = 1000
 """Most questions of dev that are asked in a validation."""
 
 
-def metrics_with_no_answer(model, split, length_multiple=4):
+def validate(model, split, length_multiple=4):
+    """Returns metrics and the score, see `engine.task.Task.validate`.
+
+    The score is F1; with `no_answer` it is the mean of F1, `F1_and_none` and `F1_misled`.
+    """
+    if not model.config.no_answer:
+        metrics = score_split(model, split, length_multiple=length_multiple)
+        return metrics, metrics["F1"]
+    metrics = _metrics_with_no_answer(model, split, length_multiple)
+    return metrics, (metrics["F1"] + metrics["F1_and_none"] + metrics["F1_misled"]) / 3
+
+
+def _metrics_with_no_answer(model, split, length_multiple):
     """The metrics of a validation of a model with `no_answer`, on some questions of dev.
 
     At most `MAX_VALIDATED` evenly spaced questions are taken; those without a second context are

@@ -11,7 +11,7 @@ class Window(NamedTuple):
     end: int
 
 
-def make_windows(row: int, words: int, size: int) -> list[Window]:
+def make_windows(row, words, size):
     """Makes the windows of `size` words of a passage, its index `row`.
 
     The last one ends where the passage ends. Neighbours share at least `overlap_of(size)` words: an
@@ -27,17 +27,17 @@ def make_windows(row: int, words: int, size: int) -> list[Window]:
     return [Window(row, start, min(start + size, words)) for start in starts]
 
 
-def overlap_of(size: int) -> int:
+def overlap_of(size):
     """Words that neighbouring windows of a size share."""
     return size // 4
 
 
-def smallest_size(shared_words: int) -> int:
+def smallest_size(shared_words):
     """The smallest size of windows whose neighbours share `shared_words` words."""
     return 4 * shared_words
 
 
-def window_of_answer(spans: list[list[int]], words: int, size: int) -> Window:
+def window_of_answer(spans, words, size):
     """The first window of a context that has one of the answers, or else the first window.
 
     Args:
