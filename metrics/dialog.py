@@ -199,4 +199,4 @@ def _distinct_bags(texts):
     for words in texts:
         bags.append(number_of_bag.setdefault(tuple(sorted(words)), len(number_of_bag)))
     _, first_texts = np.unique(bags, return_index=True)
-    return first_texts, np.array(bags)
+    return first_texts, np.array(bags, np.int64)

@@ -86,7 +86,7 @@ def bleu_by_reply(
         # sacrebleu takes lists over replies: of the first references, of the second ones, ...
         counted = counter.corpus_score([reply], [[text] for text in texts])
         rows.append([counted.sys_len, counted.ref_len, *counted.counts, *counted.totals])
-    columns = np.array(rows, np.float64)
+    columns = np.array(rows, np.float64).reshape(-1, 2 + 2 * LONGEST_NGRAM)
     lengths, matches, ngrams = np.split(columns, [2, 2 + LONGEST_NGRAM], axis=1)
 
     metrics = {}

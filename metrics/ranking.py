@@ -31,7 +31,7 @@ class RankingResult:
     """Metrics of the candidates of a split."""
 
     metrics: dict[str, float]
-    """Means over contexts, by the names in `METRICS` and `ADDED`."""
+    """Means over contexts, by the names in `METRICS`, and the metrics that `ADDED` add."""
     counts: dict[str, int]
     """Numbers of contexts: all, and those left out for each reason."""
     by_context: dict[str, np.ndarray]

@@ -91,7 +91,7 @@ class Served:
             "model_version_status": [version],
         }
         if isinstance(predictor, AnsweringPredictor):
-            description["responses"] = predictor.responses.num_responses
+            description["responses"] = predictor.responses
         return description
 
 

@@ -69,7 +69,7 @@ def test_a_published_run_is_known_by_its_name(tmp_path, monkeypatch):
 def test_responses_are_retrieved_from_an_index_or_ranked_from_a_list(
     trained_selection, selection_index, selection_predictor
 ):
-    assert colloquy.load(trained_selection, index=selection_index).responses.num_responses > 1
+    assert colloquy.load(trained_selection, index=selection_index).responses > 1
     conversation = {"turns": ["what is the soup like , and the bread ?"]}
     texts = ["tell me about the rain .", "do you like the soup ?", "no ."]
     predictor = colloquy.load(trained_selection.path, candidates=texts)

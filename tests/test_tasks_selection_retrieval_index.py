@@ -170,7 +170,7 @@ def test_a_predictor_orders_answers_by_the_model_and_by_their_questions(
 ):
     predictor = AnsweringPredictor(selection_predictor, selection_index)
     turns = list(of_corpus("smn", prepared.parent / "raw"))[7][:-1]
-    hits = predictor.responses.find(turns)
+    hits = predictor.source.find(turns)
     texts = [hit.text for hit in hits]
     [prediction] = selection_predictor.predict([{"turns": turns, "candidates": texts}])
     totals = {}

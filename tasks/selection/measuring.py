@@ -65,6 +65,11 @@ def count_release_lines(context_of_line, batch_size):
 
     >>> count_release_lines(np.array([0, 0, 0, 1, 1, 1, 2, 2, 2]), batch_size=4)
     6
+
+    The published corpora have 50,000 and 667 contexts of ten lines, and batches of 256:
+
+    >>> [count_release_lines(np.arange(10 * n) // 10, batch_size=256) for n in (50_000, 667)]
+    [499960, 6650]
     """
     num_in_batches = len(context_of_line) // batch_size * batch_size
     contexts_left_out = context_of_line[num_in_batches:]

@@ -69,5 +69,6 @@ def read_release_conf(path):
         if isinstance(value, bool | str) and setting != "positional":
             raise UserError(f"{path}: {name}: expected a number. Received: {value!r:.60}")
         settings[setting] = value
-        lines.append(f"{name}={value}: {setting}={value}")
+        note = "; the draws differ from the release's" if setting == "seed" else ""
+        lines.append(f"{name}={value}: {setting}={value}{note}")
     return settings, lines

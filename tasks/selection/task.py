@@ -87,7 +87,7 @@ class SelectionTask(task.Task):
         vectors = dataset.vectors
         if training.vector_center:
             vectors = vectors - vectors[1:].mean(axis=0)
-            # Padding stays 0. `_EOS_` and `_UNK_` become 0, since their vectors were the mean.
+            # Padding stays 0. So do `_EOS_` and `_UNK_`, which had the mean in datasets of texts.
             vectors[[0, dataset.eos_id, dataset.unk_id or 0]] = 0.0
         if training.vector_norm:
             vectors = scale_to_norm(vectors, training.vector_norm)

@@ -49,9 +49,10 @@ class AnsweringPredictor(Predictor):
             raise UserError("expected an index or a list of candidates, one of them")
         self.predictor = predictor
         if index is not None:
-            self.responses = IndexedResponses(index, predictor.vocabulary)
+            self.source = IndexedResponses(index, predictor.vocabulary)
         else:
-            self.responses = ListedResponses(candidates)
+            self.source = ListedResponses(candidates)
+        self.responses = self.source.num_responses
 
     def answer(self, instances):
         return list(in_order(self._answer, instances))
@@ -81,7 +82,7 @@ class AnsweringPredictor(Predictor):
             The answer.
             The `Hit`s that it shows, the best first.
         """
-        hits = self.responses.find(instance.turns)
+        hits = self.source.find(instance.turns)
         if not hits:
             nothing = self.Answer(
                 candidates=[],
@@ -106,7 +107,7 @@ class AnsweringPredictor(Predictor):
             scores=list(scores),
             totals=list(totals),
             order=list(range(len(best_hits))),
-            **self.responses.fields(best_hits, self.predictor.text.tokenizer),
+            **self.source.fields(best_hits, self.predictor.text.tokenizer),
             **ranking.model_dump(include={"good", "reason"}, exclude_unset=True),
         )
         return answer, best_hits
@@ -119,7 +120,7 @@ class AnsweringPredictor(Predictor):
 
     def padded_rows(self, instance):
         """A row for each candidate that is ranked."""
-        return len(instance.candidates) or self.responses.num_candidates
+        return len(instance.candidates) or self.source.num_candidates
 
     # === Conversations ===
 
