@@ -119,3 +119,7 @@ class MatchAggregation(keras.layers.Layer):
                     f"An image must have at most {self.max_turns} turns of {self.max_words} words. "
                     f"Received: matches of shape {tuple(shape)}, axis {axis} is too long"
                 )
+
+    def compute_output_spec(self, matches, cell_mask=None):
+        # JAX cannot trace `call` with unknown sizes: it compares sizes, and cuts W3 to them.
+        return keras.KerasTensor(matches[0].shape[:2], dtype="float32")

@@ -72,3 +72,6 @@ class PositionalEncoding(keras.layers.Layer):
         K = ops.shape(x)[-2]
         signal_KD = ops.convert_to_tensor(self.signal_KD, dtype=x.dtype)[:K]
         return x + self.weight_K[:K, None] * signal_KD
+
+    def compute_output_shape(self, x_shape):
+        return x_shape

@@ -212,3 +212,10 @@ class RecurrentDecoder(keras.layers.Layer):
         if self.output_kind == "all":
             return ops.concatenate([s, y, c], axis=-1)
         return s
+
+    def compute_output_shape(self, y_shape, memory_shape):
+        size = self.units
+        if self.output_kind == "all":
+            context_size = self.units if self.attention == "none" else memory_shape[-1]
+            size += y_shape[-1] + context_size
+        return (*y_shape[:2], size)

@@ -106,3 +106,9 @@ class RecurrentEncoder(keras.layers.Layer):
             else:
                 merged.append(ops.concatenate([forward, backward], axis=-1))
         return merged
+
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        memory = (*x_shape[:2], self.units)
+        state = (x_shape[0], self.units)
+        num_states = len(self.stack) * STATES[self.cell]
+        return [memory] + [state] * num_states

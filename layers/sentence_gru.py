@@ -45,3 +45,6 @@ class SentenceGRU(keras.layers.Layer):
 
     def call(self, ids):
         return self.gru(self.embedding(ids), mask=mask_from_ids(ids))
+
+    def compute_output_shape(self, ids_shape):
+        return (*ids_shape[:-1], self.dimension)
