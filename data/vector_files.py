@@ -50,7 +50,8 @@ def _read_rows(path):
                 continue
         if num_words == 0:
             word, *values = line.split(" ")
-            dimension = int(header[2]) if header else len(values)
+            announced = int(header[2]) if header else 0
+            dimension = announced or len(values)
         else:
             # From the right: GloVe 840B has words with spaces.
             word, *values = line.rsplit(" ", dimension)
@@ -60,6 +61,8 @@ def _read_rows(path):
             expected = f"a word and {dimension or 'its'} values"
             raise UserError(f"{place}: expected {expected}. Received: {len(values)} values")
         yield word, values, place
+    if num_words == 0:
+        raise UserError(f"{path}: expected words with their values. Received: none")
     if header and num_words < int(header[1]):
         raise UserError(
             f"{path}: expected {int(header[1]):,} words, as line 1 says. "

@@ -90,13 +90,13 @@ def _check_names(directory, names):
 
 def _list_directories(directory):
     """Lists everything in `DIRECTORIES` but real directories, as names like `index/x.npz`."""
-    names = set()
+    names = []
     for name in DIRECTORIES:
         if (directory / name).is_symlink():
             raise UserError(f"{directory / name} is a link, expected a directory")
         for file in (directory / name).rglob("*"):
             if file.is_symlink() or not file.is_dir():
-                names.add(str(file.relative_to(directory)))
+                names.append(str(file.relative_to(directory)))
     return names
 
 

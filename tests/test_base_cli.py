@@ -49,7 +49,7 @@ TRAIN = "train.py --workdir=build/never"
         (f"{PREPARE}=smn --min_count=0", "min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
         (f"{PREPARE}=smn {OF_DIALOG}", "expects a run of selection. Received: .*, of dialog"),
-        (f"{PREPARE}=smn {OF_DIALOG} --min_count=3", "min_count is not for vocabulary_of"),
+        (f"{PREPARE}=smn {OF_DIALOG} --min_count=3", "--min_count is not for --vocabulary_of"),
         ("prepare.py --corpus=smn --out=build/never", "source: expected the directory"),
     ],
 )

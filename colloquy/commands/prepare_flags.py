@@ -5,8 +5,10 @@ from typing import Any
 
 from absl import flags
 
+from colloquy.base.config import make_config
 from colloquy.base.script_flags import refuse_flags, show_in_help
 from colloquy.data.corpora import CORPORA
+from colloquy.data.prepared import VOCABULARY_SETTINGS
 
 FLAGS = flags.FLAGS
 TASKS = sorted({task for corpus in CORPORA.values() for task in corpus.tasks})
@@ -48,15 +50,20 @@ def _describe(name, tasks):
 def read_flags(corpus: str, task: str) -> dict[str, Any]:
     """Returns `{field: value}` of the flags that were given.
 
-    `colloquy.prepare` checks the values.
-
     Raises:
-        UserError: A flag is for other tasks.
+        UserError: A flag is for other tasks, or not for --vocabulary_of; or a value is wrong.
     """
+    if FLAGS.vocabulary_of:
+        refuse_flags(
+            VOCABULARY_SETTINGS,
+            beside="--vocabulary_of, which takes these settings from the run or dataset",
+        )
     names = SETTINGS[task].model_fields
     all_names = {name for settings in SETTINGS.values() for name in settings.model_fields}
     refuse_flags(
         sorted(all_names - set(names)),
         beside=f"--corpus={corpus}, whose flags are --{', --'.join(names)}",
     )
-    return {name: FLAGS[name].value for name in names if FLAGS[name].present}
+    values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
+    make_config(SETTINGS[task], values, "--")  # whose messages name the flag
+    return values

@@ -5,7 +5,6 @@ python serve.py --run=dam=runs/dam --index=dam=build/index --run=reader=runs/bid
 python serve.py --run=dam=runs/dam --ray --replicas=1:4     # Ray Serve; needs the extra `ray`
 """
 
-import contextlib
 import importlib.util
 import os
 import pathlib
@@ -75,7 +74,7 @@ def choose_models() -> Any:
         if not NAME.fullmatch(name):
             raise UserError(f"a model's name has letters, digits, . _ and -. Received: {name}")
 
-    only_name = next(iter(paths)) if len(paths) == 1 else None
+    only_name = next(iter(paths)) if len(paths) == 1 else ""
     indexes = read_paths("index", default_name=only_name)
     for name in indexes:
         if name not in paths:
@@ -86,14 +85,14 @@ def choose_models() -> Any:
 def read_paths(flag: str, default_name: str | None = None) -> Any:
     """Reads the values of --run or --index: `{name: path}`.
 
-    A value DIR, without a name, gets `default_name`, else the name of the directory.
+    A value DIR, without a name, gets `default_name`; by default, the name of the directory.
     """
     paths = {}
     for value in FLAGS[flag].value or []:
         name, equals, path = value.partition("=")
         if not equals:
             path = value
-            name = default_name or pathlib.Path(path).resolve().name
+            name = pathlib.Path(path).resolve().name if default_name is None else default_name
         if not (name and path):
             raise UserError(f"--{flag} expects NAME=DIR. Received: {value}")
         if name in paths:
@@ -161,12 +160,12 @@ def read_access() -> Any:
 
 def read_replicas() -> Any:
     """Returns the fewest and the most replicas."""
-    fewest, colon, most = FLAGS.replicas.partition(":")
-    if not colon:
-        most = fewest
-    with contextlib.suppress(ValueError):
-        if 1 <= int(fewest) <= int(most):
-            return int(fewest), int(most)
+    match = re.fullmatch("([1-9][0-9]{0,3})(?::([1-9][0-9]{0,3}))?", FLAGS.replicas)
+    if match:
+        fewest = int(match[1])
+        most = int(match[2] or fewest)
+        if fewest <= most:
+            return fewest, most
     expected = "FEWEST:MOST with 1 <= FEWEST <= MOST"
     raise UserError(f"--replicas expects {expected}. Received: {FLAGS.replicas}")
 

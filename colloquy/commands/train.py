@@ -20,15 +20,23 @@ from colloquy.models import MODELS
 from colloquy.tasks import RECIPES
 from colloquy.tasks.selection.release_conf import read_release_conf
 
+
+def list_recipes() -> str:
+    """Returns a line per model, with the names of its recipes."""
+    lines = []
+    for model in MODELS:
+        names = [name for name, recipe in RECIPES.items() if recipe.model == model]
+        lines.append(f"{model}: {', '.join(names)}")
+    return "\n".join(lines)
+
+
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "model", None, f"Model to train: {', '.join(MODELS)}; default: the recipe's, or dam."
 )
-recipe_lines = ["Settings by name; other flags win. By model:"]
-for model in MODELS:
-    names = [name for name, recipe in RECIPES.items() if recipe.model == model]
-    recipe_lines.append(f"{model}: {', '.join(names)}")
-flags.DEFINE_string("recipe", None, "\n".join(recipe_lines))
+flags.DEFINE_string(
+    "recipe", None, "Settings by name; other flags win. By model:\n" + list_recipes()
+)
 flags.DEFINE_string(
     "data",
     None,

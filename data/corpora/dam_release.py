@@ -92,7 +92,7 @@ def _read_split(file, name, split):
     # Some files have the labels as texts.
     numbers = np.array(labels).astype(float)
     if numbers.ndim != 1 or not np.isin(numbers, (0, 1)).all():
-        others = {str(label) for label in labels if label not in (0, 1, "0", "1")}
+        others = {str(label) for label in labels} - {"0", "1", "0.0", "1.0", "True", "False"}
         received = in_one_line(sorted(others), 60)
         raise UserError(f"{file}: expected labels of {name} of 0 or 1. Received: {received}")
     return _without_padding(contexts), _without_padding(responses), numbers.astype(int).tolist()

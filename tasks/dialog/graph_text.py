@@ -17,7 +17,7 @@ from colloquy.tasks.dialog.reader import SIGNS
 
 # The white space of `str.split`. `tf.strings.split` splits at that of ASCII alone.
 SPACE = r"[\x{1C}-\x{1F}\x{85}\p{Z}]+"
-# The signs around a word.
+# The signs around a word. Python uses `str.strip`: this pattern would take its `re` quadratic time.
 ENDS = f"^[{re.escape(SIGNS)}]+|[{re.escape(SIGNS)}]+$"
 
 

@@ -206,7 +206,7 @@ def _check_answers(split):
     answered = zip(split.ids, split.answers, split.spans, context_lengths, strict=True)
     for id, answers, spans, length in answered:
         if not answers or not spans:
-            raise ValueError(f"question {id:.60} must have an answer")
+            raise ValueError(f"question {id:.60} must have an answer and its span")
         for first, last in spans:
             if type(first) is not int or type(last) is not int or not 0 <= first <= last < length:
                 raise ValueError(
