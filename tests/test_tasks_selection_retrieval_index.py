@@ -225,14 +225,14 @@ def test_several_conversations_are_answered_at_once(
     alone = [predictor.predict([instance])[0] for instance in instances]
 
     barrier = threading.Barrier(2)
-    search = predictor.responses.index.search
+    search = predictor.source.index.search
 
     def search_beside_another(turns):
         barrier.wait(timeout=30)
         return search(turns)
 
     monkeypatch.setattr(parallel, "batches_at_once", lambda: 2)
-    monkeypatch.setattr(predictor.responses.index, "search", search_beside_another)
+    monkeypatch.setattr(predictor.source.index, "search", search_beside_another)
     assert predictor.predict(instances) == alone
 
 
