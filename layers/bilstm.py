@@ -9,7 +9,7 @@ import keras
 
 from colloquy.layers.masking import mask_or_all_real, zero_padding
 from colloquy.layers.padding_last import apply_padding_last
-from colloquy.layers.tensorflow_kernels import has_kernels
+from colloquy.layers.tensorflow_kernels import bilstm, has_kernels
 
 
 def both_directions(layer, merge="concat", **kwargs):
@@ -32,7 +32,7 @@ class BiLSTM(keras.layers.Layer):
     Args:
         units: H, in each direction.
 
-    `layers.tensorflow_lstm` computes both directions where it can. Elsewhere, and where the
+    `layers.tensorflow_kernels` computes both directions where it can. Elsewhere, and where the
     attribute `fast` is false, as XLA needs it, Keras's own loop does.
 
     Call arguments:
@@ -59,9 +59,6 @@ class BiLSTM(keras.layers.Layer):
     def call(self, x, mask=None, training=None):
         mask = mask_or_all_real(mask, x)
         if self.fast:
-            # Only here, because other backends run without TensorFlow.
-            from colloquy.layers.tensorflow_lstm import bilstm
-
             forward = _weights(self.both.forward_layer.cell)
             backward = _weights(self.both.backward_layer.cell)
 
