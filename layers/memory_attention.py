@@ -79,8 +79,8 @@ class MemoryAttention(keras.layers.Layer):
             logits_BHTM = logits_BHTM + self._logits_of_times(Q_BTHE, time_vectors, distances)
         if memory_mask is not None:
             if len(memory_mask.shape) == 2:
-                memory_mask = memory_mask[:, None]  # the same for all turns
-            memory_mask = memory_mask[:, None]  # the same for all heads
+                memory_mask = memory_mask[:, None]  # all turns have the same mask
+            memory_mask = memory_mask[:, None]  # all heads have the same mask
         a_BHTM = masked_softmax(logits_BHTM / self.divisor, memory_mask)
 
         o_BTHE = ops.einsum("bhtm,bmhe->bthe", a_BHTM, V_BMHE)

@@ -96,7 +96,7 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
     )
     if is_ranked:
         values, counts = np.unique(candidates_C, return_counts=True)
-        usual = values[counts == counts.max()].max()  # of equally frequent numbers the largest
+        usual = values[counts == counts.max()].max()  # if several are as frequent, the largest
         note(
             candidates_C != usual,
             f"have others than {usual} candidates",
