@@ -1,10 +1,16 @@
-"""Defaults of models and trainings: a changed one trains another network with the same command."""
+"""Defaults of models, trainings and layers, which are kept in `tests/defaults.json`.
 
+A changed default trains another network with the same command, or computes something else in a
+model of a user.
+"""
+
+import inspect
 import json
 
 import pytest
 from helpers import ROOT
 
+from colloquy import layers
 from colloquy.models import MODELS
 from colloquy.tasks import TASKS
 
@@ -15,11 +21,20 @@ for name, task in TASKS.items():
     CONFIGS[f"{name}.Options"] = task.Options
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+def defaults_of(name):
+    if name in CONFIGS:
+        return {
+            field: info.get_default(call_default_factory=True)
+            for field, info in CONFIGS[name].model_fields.items()
+            if not info.is_required()
+        }
+    made = getattr(layers, name).__init__
+    if made.__module__.startswith("keras."):  # its defaults are Keras's
+        return {}
+    parameters = inspect.signature(made).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, *layers.FILES])
 def test_defaults_are_kept(name):
-    defaults = {
-        field: info.get_default(call_default_factory=True)
-        for field, info in CONFIGS[name].model_fields.items()
-        if not info.is_required()
-    }
-    assert json.loads(json.dumps(defaults)) == DEFAULTS[name]
+    assert json.loads(json.dumps(defaults_of(name))) == DEFAULTS[name]
