@@ -414,6 +414,7 @@ def changed_split(**lists):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
+        ((RELEASE[2],) * 3, "data.pkl: expected contexts. Received: none"),
         (({}, {}), r"expected a tuple \(train, dev, test\)"),
         (changed_split(c=[], r=[]), "equally long. Received: .2, 0, 0"),
         (changed_split(y=[7, 1]), "labels of train of 0 or 1"),

@@ -63,6 +63,8 @@ def prepare_release(source, settings, directory):
             # An empty split has arrays, but does not count as a split of the corpus.
             if len(split):
                 files[name] = file
+    if not files:
+        raise UserError(f"{file}: expected contexts. Received: none")
     # The id is 0 if the words lack _UNK_.
     unk_id = (vocabulary.unk_id or None) if vocabulary else None
     return Prepared(
