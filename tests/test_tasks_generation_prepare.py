@@ -1,7 +1,6 @@
 """`tasks.generation.prepare` and `data`: prepared pairs, batches, files of references."""
 
 import json
-import re
 import sys
 import types
 
@@ -119,10 +118,12 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     (source / "dev.txt").write_text("a b\tc\n")
     out = tmp_path / "out"
     message = refusal(prepare, "conversations", source, out, Settings(max_words=1))
-    assert re.search(
-        "talk: no pair of dev is left. Left out: pairs with a turn of over 1 words", message
-    )
+    assert "dev.txt: expected pairs of an utterance and its reply for dev" in message
+    assert message.endswith("left out: 5 pairs with a turn of over 1 words (--max_words)")
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
+    # A directory in use is refused before the files are read.
+    message = refusal(prepare, "conversations", source / "missing", source, Settings())
+    assert message == f"{source} must not exist yet, or be an empty directory"
 
 
 # === Prepared files and batches ===

@@ -63,24 +63,11 @@ def prepare(corpus, source, out, settings):
         settings: `Settings`.
     """
     reader = CORPORA[corpus].reader
-    if source:
-        source = pathlib.Path(source)
     report = Report()
-
-    # Tokenizer and turns of a source.
     known_words = None
     if settings.vocabulary_of:
         known_words = Words.open(settings.vocabulary_of, "generation")
-        # A run has it as `text`, a dataset among its `settings`.
-        metadata = known_words.metadata
-        fields = metadata.get("text", metadata.get("settings"))
-        source_config = read_source_config(fields, known_words.path)
-    else:
-        source_config = SourceConfig(
-            tokenizer=settings.tokenizer or reader.TOKENIZER,
-            lower=settings.lower,
-            turns=settings.turns,
-        )
+    source_config = _choose_source_config(settings, reader, known_words)
     settings = settings.replace(**source_config.to_json())
     tokenizer = source_config.tokenizer
     if TOKENIZERS[tokenizer].segment:
@@ -89,45 +76,44 @@ def prepare(corpus, source, out, settings):
             "a TensorFlow graph; mixed, by characters, can"
         )
 
-    # Pairs.
-    splits = {}
-    for name, split in read_splits(reader, source, report).items():
-        splits[name] = _make_pairs(split.conversations, source_config)
-    splits = _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
-    if settings.max_words:
-        splits = _leave_out(
-            splits,
-            f"pairs with a turn of over {settings.max_words} words (--max_words)",
-            report,
-            lambda words: len(words) > settings.max_words,
-        )
-
-    # Vocabulary.
-    if known_words:
-        vocabulary = known_words.vocabulary
-    else:
-        settings, vocabulary = _choose_vocabulary(splits["train"], settings)
-    if settings.drop_unknown:
-        known = set(vocabulary.words)
-        splits = _leave_out(
-            splits,
-            "pairs with an unknown word (--drop_unknown)",
-            report,
-            lambda words: not known.issuperset(words),
-        )
-
-    # Files.
-    encoded_splits = _encode_splits(splits, vocabulary, source, report)
-    statistics = {name: _statistics(encoded) for name, encoded in encoded_splits.items()}
-    files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
-    sizes = {"vocabulary": len(vocabulary), **statistics}
     with atomic_directory(out) as directory:
+        splits = _read_pairs(reader, source, source_config, settings.max_words, report)
+        if known_words:
+            vocabulary = known_words.vocabulary
+        else:
+            settings, vocabulary = _choose_vocabulary(splits["train"], settings)
+        if settings.drop_unknown:
+            splits = _leave_out(
+                splits,
+                "pairs with an unknown word (--drop_unknown)",
+                report,
+                lambda words: any(word not in vocabulary.ids for word in words),
+            )
+        encoded_splits = _encode_splits(splits, vocabulary, report)
+        statistics = {name: _statistics(encoded) for name, encoded in encoded_splits.items()}
+        files = {PAIRS: encoded_splits, VOCABULARY: vocabulary}
+        sizes = {"vocabulary": len(vocabulary), **statistics}
         write(directory, files, corpus, source, settings, sizes, task="generation")
+
     if source:
         report.note_unread(source)
     report.print(_show_examples(encoded_splits["train"], vocabulary))
     print_summary(statistics)
     print(f"{out}: {len(vocabulary):,} words")
+
+
+def _choose_source_config(settings, reader, known_words):
+    """The `SourceConfig` of `known_words`; without them, that of the settings and the corpus."""
+    if known_words:
+        # A run has it as `text`, a dataset among its `settings`.
+        metadata = known_words.metadata
+        fields = metadata.get("text", metadata.get("settings"))
+        return read_source_config(fields, known_words.path)
+    return SourceConfig(
+        tokenizer=settings.tokenizer or reader.TOKENIZER,
+        lower=settings.lower,
+        turns=settings.turns,
+    )
 
 
 def _show_examples(encoded, vocabulary):
@@ -147,19 +133,37 @@ def _show_examples(encoded, vocabulary):
 class _Pairs(NamedTuple):
     """The pairs of a split."""
 
+    file: pathlib.Path
+    """The first file that they come from, for messages."""
     utterances: list
     """The words of each utterance of all conversations."""
     ranges: list
     """The utterances of each pair, `(start, stop)`, see `find_pairs`."""
 
 
-def _make_pairs(conversations, source_config):
+def _read_pairs(reader, source, source_config, max_words, report):
+    """The `_Pairs` of each split, without those that have an unfit turn."""
+    splits = {}
+    for name, split in read_splits(reader, source, report).items():
+        splits[name] = _make_pairs(split, source_config)
+    splits = _leave_out(splits, "pairs with a turn without words", report, lambda words: not words)
+    if max_words:
+        splits = _leave_out(
+            splits,
+            f"pairs with a turn of over {max_words} words (--max_words)",
+            report,
+            lambda words: len(words) > max_words,
+        )
+    return splits
+
+
+def _make_pairs(split, source_config):
     utterances = []
     lengths = []
-    for turns in conversations:
+    for turns in split.conversations:
         utterances += [source_config.words(turn) for turn in turns]
         lengths.append(len(turns))
-    return _Pairs(utterances, list(find_pairs(lengths, source_config.turns)))
+    return _Pairs(split.file, utterances, list(find_pairs(lengths, source_config.turns)))
 
 
 def _leave_out(splits, reason, report, is_unfit):
@@ -169,7 +173,7 @@ def _leave_out(splits, reason, report, is_unfit):
         unfit = [is_unfit(words) for words in pairs.utterances]
         kept = [(start, stop) for start, stop in pairs.ranges if not any(unfit[start:stop])]
         report.leave_out(reason, len(pairs.ranges) - len(kept))
-        kept_splits[name] = _Pairs(pairs.utterances, kept)
+        kept_splits[name] = pairs._replace(ranges=kept)
     return kept_splits
 
 
@@ -210,17 +214,15 @@ def _choose_vocabulary(pairs, settings):
     return settings, vocabulary
 
 
-def _encode_splits(splits, vocabulary, source, report):
+def _encode_splits(splits, vocabulary, report):
     """The content of `PAIRS`."""
     encoded_splits = {}
     for split, pairs in splits.items():
-        if not pairs.utterances:
-            raise UserError(
-                f"{source}: expected conversations for {split}, see docs/data.md. Received: none"
-            )
         if not pairs.ranges:
-            reasons = ", ".join(report.left_out) or "conversations have one turn"
-            raise UserError(f"{source}: no pair of {split} is left. Left out: {reasons}")
+            raise UserError(
+                f"{pairs.file}: expected pairs of an utterance and its reply for {split}. "
+                f"Received: none; left out: {report.reasons() or 'nothing'}"
+            )
         encoded_splits[split] = encode_pairs(pairs.utterances, pairs.ranges, vocabulary)
     pairs_of_train = set(_normalized_pairs(encoded_splits["train"]))
     for encoded in encoded_splits.values():
