@@ -35,16 +35,14 @@ def load_predictor(run, index=None, candidates=None):
         run: The run.
         index, candidates: Selection: see `retrieval.answers.add_responses`.
     """
-    if run.task != "selection" and (index is not None or candidates is not None):
+    from colloquy.tasks import TASKS
+    from colloquy.tasks.selection.retrieval.answers import add_responses
+
+    task = TASKS[run.task]
+    if run.task == "selection":
+        return add_responses(task.predictor(run), run, index, candidates)
+    if index is not None or candidates is not None:
         raise UserError(
             f"{run.path}: an index or candidates are for a model of selection. Received: {run.task}"
         )
-    from colloquy.tasks import TASKS
-
-    predictor = TASKS[run.task].predictor(run)
-    if run.task != "selection":
-        return predictor
-
-    from colloquy.tasks.selection.retrieval.answers import add_responses
-
-    return add_responses(predictor, run, index, candidates)
+    return task.predictor(run)

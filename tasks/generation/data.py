@@ -134,12 +134,9 @@ def _check_ids(sequences, vocabulary):
     is_known = (ids > 0) & (ids <= len(vocabulary))
     if not is_known.all():
         raise ValueError(f"ids must be from 1 to {len(vocabulary)}")
-    not_ended = f"sources and targets must end with {EOS_ID}"
-    if not sequences.lengths.all():
-        raise ValueError(not_ended)
     last = sequences.starts + sequences.lengths - 1
-    if (ids[last] != EOS_ID).any():
-        raise ValueError(not_ended)
+    if not sequences.lengths.all() or (ids[last] != EOS_ID).any():
+        raise ValueError(f"sources and targets must end with {EOS_ID}")
 
 
 def read_references(path, vocabulary, source_config):

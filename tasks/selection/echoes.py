@@ -5,11 +5,12 @@ negatives of the corpora are from other conversations, so R10@1 does not show wh
 prefers such echoes.
 """
 
+import dataclasses
+
 import numpy as np
 
 from colloquy.engine.scoring import Group
 from colloquy.tasks.selection.scoring import best_scores
-from colloquy.tasks.selection.split import SelectionSplit
 
 ECHOES = {"last turn": 1, "turn before": 2, "two turns before": 3}
 """Name of a row -> the turn that becomes a candidate, counted from the end of its context."""
@@ -34,10 +35,8 @@ def echo_split(split, turn_from_end):
     is_echo = np.zeros(len(contexts), bool)
     for place, words in enumerate(split.turns.lists(turns)):
         is_echo[place] = (contexts[place], *words) not in correct
-    return SelectionSplit(
-        turns=split.turns,
-        first_turn_of_context=split.first_turn_of_context,
-        num_turns_of_context=num_turns,
+    return dataclasses.replace(
+        split,
         responses=split.turns.take(turns[is_echo]),
         context_of_line=contexts[is_echo],
         label=np.zeros(np.sum(is_echo), np.int32),

@@ -61,8 +61,8 @@ class Matching:
         At each level, turns and response attend to themselves, then to each other.
         """
         # `U` is (1, 1, T, K, D) and `R` (1, 1, 1, J, D), so that every turn meets the response.
-        u_mask = np.asarray(inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
-        r_mask = np.asarray(inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
+        u_mask = (inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
+        r_mask = (inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
         for level, (U, R) in enumerate(zip(U_of_levels, R_of_levels, strict=True)):
             self_attention = layers.get(f"self_attention_{level}")

@@ -58,8 +58,7 @@ def build(predictor, out, conversations):
         # The first pair of each response is found by the words of the response.
         first_pairs = {}
         for pair in pairs:
-            if pair["text"] not in first_pairs:
-                first_pairs[pair["text"]] = pair
+            first_pairs.setdefault(pair["text"], pair)
         response_words = [words_by_text[text] for text in first_pairs]
         _save_bm25(directory / RESPONSES, response_words, corpus=list(first_pairs.values()))
 
@@ -102,8 +101,7 @@ def read_pairs(conversations, tokenizer):
         The distinct pairs, dicts of `text` and `context`.
         `{text: words}` of all turns.
     """
-    pairs = []
-    known_pairs = set()
+    pairs = {}
     words_by_text = {}
     for conversation in conversations:
         turns = [turn.strip() for turn in conversation]
@@ -113,11 +111,9 @@ def read_pairs(conversations, tokenizer):
                 words_by_text[turn] = [sys.intern(word) for word in tokenizer.words(turn)]
         for place in range(1, len(turns)):
             context = turns[max(0, place - CONTEXT_TURNS) : place]
-            turns_of_pair = (*context, turns[place])
-            if turns_of_pair not in known_pairs:
-                known_pairs.add(turns_of_pair)
-                pairs.append({"text": turns[place], "context": context})
-    return pairs, words_by_text
+            pair = {"text": turns[place], "context": context}
+            pairs.setdefault((*context, turns[place]), pair)
+    return list(pairs.values()), words_by_text
 
 
 def _save_bm25(directory, documents, corpus):
