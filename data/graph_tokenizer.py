@@ -19,9 +19,12 @@ class GraphTokenizer:
 
     def __init__(self, tokenizer: str, lower: bool) -> None:
         self.lower = lower
-        self.pattern = ""  # of a token; none for `WHITESPACE`
+        # The pattern of a token. It stays empty for `WHITESPACE`, which splits without one.
+        self.pattern = ""
+        # The rules by which `detokenize` removes spaces.
         self.join: tuple[tuple[str, str], ...] = ()
-        self.tables = []  # lookup tables that an exported model must track
+        # An exported model must track these lookup tables, or it is saved without them.
+        self.tables = []
         if tokenizer == WHITESPACE:
             return
         if TOKENIZERS[tokenizer].segment:

@@ -119,7 +119,7 @@ def generation_archive(model, vocabulary, source_config, decoding):
 
         turns       string (B, T)   what was said, the oldest turn first; "" at the end is padding,
                                     elsewhere a turn without words, which counts as one
-     -> replies     string (B, K)   as many as `decoding.beam`, the best first
+     -> replies     string (B, K)   K is `beam` of the search; the best reply first
         scores      float32 (B, K)  their log probability, divided by the length penalty
 
     The search runs inside the graph. Sampling gives the same replies to the same request. A reply

@@ -55,7 +55,7 @@ class GenerationPredictor(Predictor):
         response: str
         """The best reply."""
         best: list[Reply]
-        """`decoding.beam` replies, the best first."""
+        """As many replies as the search has hypotheses (`beam`), the best first."""
         good: bool = True
         """False if the model knows no word of the last turn. A good reply leaves it out."""
         reason: str = ""

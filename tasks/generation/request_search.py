@@ -34,7 +34,7 @@ class RequestSearch:
     def __init__(self, model):
         # Compiles the search of a `SearchShape` once.
         self.decoder_of_shape = functools.cache(functools.partial(search.compile_decoder, model))
-        # NumPy's generators have a lock of their own.
+        # NumPy's generators have a lock, so several threads may draw from one.
         self._rng = np.random.default_rng(1)
 
     def find(self, requests):

@@ -26,7 +26,7 @@ def document_weights(split, ids, stems=None):
 
         w(i) = log((1 + n) / (1 + df(i))) / log(1 + n)
 
-    `stems`, int `(ids,)`, has the id that each counts as, see `equal_stems`.
+    `stems` are those of `equal_stems`: an id is counted as the first id of the same stem.
     """
     frequency = split.turns.document_frequency(ids, stems)
     frequency += split.responses.document_frequency(ids, stems)
@@ -35,10 +35,10 @@ def document_weights(split, ids, stems=None):
 
 
 def equal_stems(vocabulary, ids):
-    """For each of `ids` ids the first whose word has the same stem, int32 `(ids,)`; Porter (1980),
-    for English.
+    """The first id whose word has the same stem as that of each id, int32 `(ids,)`.
 
-    Ids without a word, padding and hashed ones, keep their own.
+    Stems are English, by Porter (1980). Ids without a word, padding and hashed ones, stay as they
+    are.
     """
     from gensim.parsing.porter import PorterStemmer  # gensim takes a second to load
 

@@ -40,7 +40,8 @@ class Matching:
         values = self._values.predict_on_batch(inputs)
         matches = {}
         for name, M in values["M"].items():
-            matches[name] = _array(M)[0, 0]  # of the only context and its only response
+            # M is (1, 1, T, K, J): one context with one response.
+            matches[name] = _array(M)[0, 0]
         mean_TKJ = np.maximum(np.mean(list(matches.values()), axis=0), 0.0)
         mean_TKJ /= max(mean_TKJ.max(), 1e-9)
 
@@ -60,14 +61,15 @@ class Matching:
 
         At each level, turns and response attend to themselves, then to each other.
         """
-        # `U` is (1, 1, T, K, D) and `R` (1, 1, 1, J, D), so that every turn meets the response.
+        # The axes of size 1 are those of `models.dam`: `U` is (1, 1, T, K, D), `R` (1, 1, 1, J, D).
         u_mask = (inputs["turns"] != 0)[:, None]  # (1, 1, T, K)
         r_mask = (inputs["responses"] != 0)[:, :, None]  # (1, 1, 1, J)
         layers = {layer.name: layer for layer in self.model.layers}
         for level, (U, R) in enumerate(zip(U_of_levels, R_of_levels, strict=True)):
             self_attention = layers.get(f"self_attention_{level}")
             if self_attention is not None:
-                name = f"self-attention {level + 1}"  # it computes level + 1
+                # The layer reads level 0 to compute level 1: its maps have the number 1.
+                name = f"self-attention {level + 1}"
                 Att_JJ = _weights(self_attention, R, R, r_mask, r_mask)[0]
                 group = "response: attention"
                 maps.add(f"response: {name}", response, response, Att_JJ, group)

@@ -22,7 +22,7 @@ from colloquy.tasks.selection.doubt import load_threshold
 from colloquy.tasks.selection.matching import Matching
 from colloquy.tasks.selection.split import SelectionSplit, inputs_of
 
-# For `inputs_of`, which rounds the lengths of turns and responses up to 3/2 of it: to 6.
+# `inputs_of` rounds the lengths of turns and responses up to multiples of 3/2 of this, of 6.
 LENGTH_MULTIPLE = 4
 # Candidates per call of the model. Between two calls, a server can give up a request. With a
 # multiple of eight, the logits are bit-identical to those of one call with all candidates.

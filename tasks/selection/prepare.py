@@ -85,7 +85,7 @@ def prepare(corpus, source, out, settings):
             is_ranked=name != "train",
             has_lines=reader is smn,
         )
-    if source:  # the excerpts that Colloquy has need none
+    if source:  # chitchat needs none
         report.note_unread(source)
     if "dev" not in splits:
         _note_missing_dev(report, reader, source, out)
