@@ -162,9 +162,13 @@ def test_negatives_of_the_file():
     split = make_split(sizes=(2, 3, 2, 1))  # the last context has nothing to compare
     with_positive = {(0, 1): (0, [1, 0]), (2, 3, 4): (1, [1, 0, 0]), (5, 6): (2, [1, 0])}
     assert drawn(split, loss="softmax") == with_positive
-    training = Training(loss="softmax")
-    *_, left_out = describe_exceeded(TASKS["selection"].limits(split, SIZES, training))
-    assert left_out.startswith("1 of 4 contexts lack a correct or a wrong response")
+    for training, lacking in [
+        (Training(loss="softmax"), "a correct or a wrong response"),
+        (Training(negatives="fresh"), "a correct response"),
+    ]:
+        split.label[0] = int(training.negatives == "file")
+        *_, left_out = describe_exceeded(TASKS["selection"].limits(split, SIZES, training))
+        assert left_out.startswith(f"1 of 4 contexts lack {lacking} and are left out")
 
 
 def test_fresh_negatives_are_other_lines_positives_of_other_words_and_differ_by_epoch():

@@ -67,7 +67,16 @@ def limits_of(split, config, training):
                 remedy="--set max_words=N reads more",
             )
         )
-    if training.negatives == "file" and training.loss == "softmax":
+    if training.negatives == "fresh":
+        limits.append(
+            Limit(
+                unit="contexts",
+                is_exceeded=split.count_lines(1) == 0,
+                effect="lack a correct response and are left out",
+                remedy="--set negatives=file --set loss=pointwise reads them",
+            )
+        )
+    elif training.loss == "softmax":
         lacks_label = (split.count_lines(1) == 0) | (split.count_lines(0) == 0)
         limits.append(
             Limit(
