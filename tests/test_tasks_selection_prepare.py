@@ -395,9 +395,13 @@ def test_the_release_has_no_use_for_settings_of_texts(release, tmp_path, capsys)
     settings = Settings(eos_id=9, hashed_words=5)
     message = refusal(prepare, "dam-release", release, tmp_path / "x", settings)
     assert "--hashed_words is for texts" in message
-    write_release(release, (RELEASE[0], {"y": [], "c": [], "r": []}, RELEASE[2]))
+    odd = {**RELEASE[0], "y": [0, 0]}
+    write_release(release, (odd, RELEASE[2], odd))
     prepare("dam-release", release, tmp_path / "x", Settings(eos_id=9))
-    assert "the second dict of" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "the second dict of" in printed
+    for name in ("train", "test"):
+        assert f"data.pkl, {name}: 1 of 1 contexts have no response with label 1\n" in printed
 
 
 def test_a_split_without_conversations_is_refused(tmp_path):

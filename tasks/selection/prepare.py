@@ -78,13 +78,7 @@ def prepare(corpus, source, out, settings):
     for name, split in splits.items():
         report.counts["contexts"] += split.num_contexts
         report.counts["candidates"] += len(split)
-        note_odd_contexts(
-            split,
-            prepared.files[name],
-            report,
-            is_ranked=name != "train",
-            has_lines=reader is smn,
-        )
+        note_odd_contexts(split, name, prepared.files[name], report, has_lines=reader is smn)
     if source:  # chitchat needs none
         report.note_unread(source)
     if "dev" not in splits:

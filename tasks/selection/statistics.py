@@ -58,17 +58,17 @@ def _percentile_95(values):
     return round(float(np.percentile(values, 95)), 2)
 
 
-def note_odd_contexts(split, file, report, is_ranked, has_lines):
+def note_odd_contexts(split, name, file, report, has_lines):
     """Notes contexts that lack a correct or a wrong response, or have unusually many or few.
 
     A training learns nothing from some of them, and the scores of others mean something else.
 
     Args:
         split: `SelectionSplit`.
+        name: Its name. The candidates of dev and test are ranked.
         file: Its file.
         report: `data.report.Report`.
-        is_ranked: True for dev and test, where the candidates of a context are ranked.
-        has_lines: True if the file has a line for each candidate.
+        has_lines: True if the file has a line for each candidate; such a file is of one split.
     """
     candidates_C = np.bincount(split.context_of_line)
     positives_C = split.count_lines(label=1)
@@ -80,7 +80,7 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
             return
         text = f"{is_odd_C.sum():,} of {split.num_contexts:,} contexts {problem}"
         if not has_lines:
-            report.note(f"{file}: {text}")
+            report.note(f"{file}, {name}: {text}")
             return
         first_line = np.argmax(is_odd_C[split.context_of_line]) + 1  # lines are counted from 1
         report.note(f"{file}, line {first_line} and others: {text}{advice}")
@@ -94,7 +94,7 @@ def note_odd_contexts(split, file, report, is_ranked, has_lines):
         positives_C == candidates_C,
         f"have no {candidate} with label 0, so none is ranked below the correct ones",
     )
-    if is_ranked:
+    if name != "train":
         values, counts = np.unique(candidates_C, return_counts=True)
         usual = values[counts == counts.max()].max()  # if several are as frequent, the largest
         note(
