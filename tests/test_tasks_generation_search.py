@@ -10,7 +10,6 @@ from reference_recurrent import nll_in_loops
 from colloquy.data.vocabulary import Vocabulary
 from colloquy.engine.run import Run
 from colloquy.engine.workdir import create_run
-from colloquy.layers.masking import LOWEST
 from colloquy.models.decoding import Decoding
 from colloquy.tasks import TASKS
 from colloquy.tasks.generation.chat import GenerationChat
@@ -32,9 +31,6 @@ def test_drawn_replies_are_the_same_in_any_batch(generation_dataset, generation_
     again, scores_again = reply(generation_model, sources, decoding, batch_size=2)
     np.testing.assert_array_equal(again, ids)
     np.testing.assert_allclose(scores_again, scores, atol=1e-4)
-
-    other, _ = reply(generation_model, sources, decoding, seed=2)
-    assert (other != ids).any()
 
 
 def test_parse_decoding():
@@ -70,12 +66,11 @@ def test_rerank_matches_loops(generation_dataset, generation_model):
     for row, source in enumerate(sources.lists()):
         nll[row] = [reverse_nll(reverse, source, reply_ids) for reply_ids in ids[row]]
     for weight in (0.0, 0.3, 1.0):
-        new_ids, new_scores = rerank(reverse, sources, ids, scores, weight)
+        new_ids = rerank(reverse, sources, ids, scores, weight)
         totals = (1 - weight) * scores - weight * nll
         for row, row_totals in enumerate(totals):
             order = np.argsort(row_totals)[::-1]
             np.testing.assert_array_equal(new_ids[row], ids[row][order])
-            np.testing.assert_allclose(new_scores[row], row_totals[order], rtol=1e-4)
         assert (new_ids != ids).any() == (weight > 0)
 
 
@@ -83,12 +78,11 @@ def test_missing_replies_of_a_search_stay_last(generation_dataset, generation_mo
     reverse = random_seq2seq(generation_dataset, reverse=True)
     sources = generation_dataset.splits["dev"].source
     ids, scores = reply(generation_model, sources, Decoding(beam=80, max_length=1))
-    new_ids, new_scores = rerank(reverse, sources, ids, scores, 1.0)
+    new_ids = rerank(reverse, sources, ids, scores, 1.0)
     is_reply = ids.any(axis=2)
     assert not is_reply.all()
     np.testing.assert_array_equal(np.sort(is_reply)[:, ::-1], is_reply)
     np.testing.assert_array_equal(new_ids.any(axis=2), is_reply)
-    np.testing.assert_array_equal(new_scores > LOWEST, is_reply)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +117,7 @@ def test_measure_takes_the_reply_that_a_reverse_model_chooses(random_runs, gener
     record, _, answers = generation.measure(scoring)
     sources = generation_dataset.splits["dev"].source
     ids, scores = reply(model, sources, Decoding(beam=3, max_length=5))
-    chosen, _ = rerank(reverse_run.load_model(), sources, ids, scores, 0.7)
+    chosen = rerank(reverse_run.load_model(), sources, ids, scores, 0.7)
     assert (chosen[:, 0] != ids[:, 0]).any()
 
     expected = [" ".join(words_of(best, generation_dataset.vocabulary)) for best in chosen[:, 0]]

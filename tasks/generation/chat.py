@@ -43,7 +43,7 @@ class GenerationChat(Chat):
                 lines.append(f"{reply['score']:8.2f}  {reply['text']}")
             yield Note("\n".join(lines))
 
-    def beam(self, argument=""):
+    def beam(self, argument):
         if not argument.isdecimal() or len(argument) > 3 or not 0 < int(argument) <= 100:
             return f"/beam expects a number from 1 to 100. Received: {argument:.60}"
         beam = int(argument)
@@ -51,7 +51,7 @@ class GenerationChat(Chat):
         self.shows_all = True
         return f"beam of {beam}" if beam > 1 else "greedy search"
 
-    def sample(self, argument=""):
+    def sample(self, argument):
         try:
             temperature = float(argument or 1.0)
             self.predictor.decoding = Decoding(sample=True, temperature=temperature)

@@ -45,7 +45,7 @@ def search_replies(scoring, pairs, decoding):
         length_multiple=scoring.length_multiple,
     )
     if reverse is not None:
-        ids_RKL, _ = rerank(reverse, sources, ids_RKL, scores_RK, options.reverse_weight)
+        ids_RKL = rerank(reverse, sources, ids_RKL, scores_RK, options.reverse_weight)
 
     replies = {}
     for row, best_L in zip(first_rows, ids_RKL[:, 0], strict=True):
@@ -61,7 +61,7 @@ def rows_by_source(pairs):
     return list(rows.values())
 
 
-def rerank(reverse, sources, ids, scores, weight=0.5):
+def rerank(reverse, sources, ids, scores, weight):
     """Sorts replies by `(1 - weight) log p(reply | source) + weight log p(source | reply)`.
 
     This is eq. 13 of Li et al. 2016, "MMI-bidi": replies that would answer anything come last. The
@@ -75,7 +75,7 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
         weight: Weight of the reverse model.
 
     Returns:
-        The ids in the new order, and the sums above.
+        The ids in the new order.
     """
     R, K, L = ids.shape
     replies = []
@@ -94,8 +94,7 @@ def rerank(reverse, sources, ids, scores, weight=0.5):
     sums_RK = np.where(is_found_RK, sums_RK, LOWEST)
 
     order_RK = np.argsort(-sums_RK, axis=1, kind="stable")
-    ids = np.take_along_axis(ids, order_RK[..., None], axis=1)
-    return ids, np.take_along_axis(sums_RK, order_RK, axis=1)
+    return np.take_along_axis(ids, order_RK[..., None], axis=1)
 
 
 def load_reverse(path, vocabulary):

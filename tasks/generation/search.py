@@ -47,7 +47,7 @@ def decoding_inputs(decodings):
     return inputs
 
 
-def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length_multiple=4):
+def reply(model, sources, decoding, batch_size=64, progress=iter, length_multiple=4):
     """Writes replies to `R` sources.
 
     Args:
@@ -55,7 +55,6 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
         sources: `data.sequences.Sequences` of ids.
         decoding: `Decoding`, the same for all sources.
         batch_size: Sources that are searched together.
-        seed: Seed of sampling.
         progress: Wraps the list of batches.
         length_multiple: Lengths of sources are rounded up to multiples of it.
 
@@ -68,7 +67,7 @@ def reply(model, sources, decoding, batch_size=64, seed=1, progress=iter, length
     scores_RK = np.zeros(shape[:2], np.float32)
     noise_RKL = None
     if decoding.sample:
-        noise_RKL = np.random.default_rng(seed).random(shape, np.float32)
+        noise_RKL = np.random.default_rng(1).random(shape, np.float32)
 
     def make_inputs(rows):
         width = sources.width(rows, MAX_SOURCE, length_multiple)

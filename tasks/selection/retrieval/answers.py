@@ -132,13 +132,13 @@ class AnsweringPredictor(Predictor):
         return answer["candidates"][0] if answer["candidates"] else answer["reason"]
 
 
-def add_responses(predictor, run, index=None, candidates=None):
+def add_responses(predictor, run, index, candidates):
     """Returns a predictor that has responses of its own.
 
     Args:
         predictor: The `SelectionPredictor` of the run.
         run: `engine.run.Run`.
-        index, candidates: See `AnsweringPredictor`. Without either, the index is that of
+        index, candidates: See `AnsweringPredictor`. If both are `None`, the index is that of
             `retrieval.run_index.index_of_run`; if there is none, `predictor` is returned.
     """
     if index is None and candidates is None:
