@@ -17,13 +17,14 @@ class SelectionChat(Chat):
         [answer] = self.predictor.predict([{"turns": turns}])
 
         # The state changes only now: finding answers may have been interrupted.
-        self.last = {"turns": turns} if answer["candidates"] else None
         if not answer["candidates"]:
             self.said = turns
+            self.last = None
             yield Note(f"[{answer['reason']}]")
             return
         best = answer["candidates"][0]
         self.said = [*turns, best]
+        self.last = {"turns": turns}
         yield best
         if not answer["good"]:
             yield Note(f"[{answer['reason']}]")

@@ -73,8 +73,8 @@ class SelectionDataset(Dataset):
     text: TokenizerConfig
 
     def metadata(self):
-        own = {name: getattr(self, name) for name in Metadata.model_fields}
-        return {**super().metadata(), **Metadata(**own).to_json()}
+        own = Metadata.model_validate(self, from_attributes=True)
+        return {**super().metadata(), **own.to_json()}
 
 
 def load_dataset(path):
