@@ -211,6 +211,9 @@ def test_a_predictor_answers_as_people_write(selection_predictor, selection_inde
     [nothing] = predictor.predict([{"turns": ["zork"]}])
     assert not nothing["good"] and nothing["candidates"] == []
     assert predictor.reply(nothing) == nothing["reason"] == NOTHING_FOUND
+    monkeypatch.setattr(predictor.source, "find", lambda turns: [])  # all were said before
+    [said] = predictor.predict([{"turns": turns}])
+    assert said == nothing and "not said before" in said["reason"]
 
 
 def test_several_conversations_are_answered_at_once(

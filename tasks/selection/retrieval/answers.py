@@ -12,7 +12,7 @@ from colloquy.tasks.selection.retrieval.run_index import index_of_run
 QUESTION_WEIGHT = 16.0
 # Answers that a predictor lists.
 SHOWN = 20
-NOTHING_FOUND = "the index has no response with these words"
+NOTHING_FOUND = "the index has no response with these words that was not said before"
 
 
 class AnsweringPredictor(Predictor):
