@@ -36,10 +36,11 @@ def load_predictor(run, index=None, candidates=None):
         index, candidates: Selection: see `retrieval.answers.add_responses`.
     """
     from colloquy.tasks import TASKS
-    from colloquy.tasks.selection.retrieval.answers import add_responses
 
     task = TASKS[run.task]
     if run.task == "selection":
+        from colloquy.tasks.selection.retrieval.answers import add_responses
+
         return add_responses(task.predictor(run), run, index, candidates)
     if index is not None or candidates is not None:
         raise UserError(
