@@ -35,7 +35,7 @@ def run(main: Callable[[], None]) -> None:
     )
     show_in_help("import")
     # The docstring of the script's file.
-    documentation = getattr(main, "__globals__", {}).get("__doc__")
+    documentation = main.__globals__.get("__doc__")
     parse_flags = functools.partial(_parse_flags, documentation=documentation)
 
     def import_and_run(_):
@@ -64,9 +64,9 @@ def _errors_as_sentences():
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        # Every function that takes a path raises this error for one that is too long, so it is
-        # caught once, here.
-        if error.errno == errno.ENAMETOOLONG:
+        # Every function that takes a path raises these errors, for a name that is too long or a
+        # directory that this user may not enter, so they are caught once, here.
+        if error.filename and error.errno in (errno.ENAMETOOLONG, errno.EACCES):
             sys.exit(f"error: {error.filename}: {error.strerror}")
         # An error of a file with a name has its own message.
         if error.errno == errno.ENOSPC and error.filename is None:

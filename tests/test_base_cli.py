@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from helpers import ROOT, contents_of, ran, run_process, script_refusal
@@ -151,9 +152,10 @@ def test_help_does_not_wait_for_slow_packages():
 
 
 SECOND_CTRL_C = """
-import atexit, functools, signal
+import atexit, signal
 from colloquy.base import cli
-ctrl_c = functools.partial(signal.raise_signal, signal.SIGINT)
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
 atexit.register(ctrl_c)
 cli.run(ctrl_c)
 """
@@ -169,6 +171,14 @@ time.sleep(9)
 def test_ctrl_c_ends_with_one_line(program):
     done = run_process("-c", program)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("number", [errno.ENAMETOOLONG, errno.EACCES])
+def test_a_path_that_cannot_be_followed_gets_one_sentence(number, monkeypatch):
+    error = OSError(number, os.strerror(number), "no/x")
+    monkeypatch.setattr("colloquy.prepare", Mock(side_effect=error))
+    line = script_refusal("prepare.py", "--corpus=smn", "--out=no/x")
+    assert line == f"error: no/x: {error.strerror}"
 
 
 def test_a_file_that_cannot_be_written_gets_one_sentence(tmp_path):
