@@ -6,7 +6,7 @@ from colloquy.base.files import PathLike
 from colloquy.data.report import Report
 
 REPAIRED = "UTF-8 read as Windows-1252 was repaired"
-"""Start of the note on repaired texts in a report."""
+"""Part of the note on repaired texts in a report."""
 LAST_LATIN = "\u024f"
 """The last character of Latin Extended-B. The Latin letters of Vietnamese are above it."""
 PUNCTUATION = ("\u2000", "\u20ff")

@@ -703,10 +703,13 @@ def test_what_is_no_conversation_is_refused_by_its_name(name, content, word, tmp
 def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
     content = "".join(f"don\u00e2\u20ac\u2122t {n}\tcaf\u00e9 {n}\n" for n in range(12))
     report = Report()
-    splits = read_splits(conversations, written(tmp_path / "a.txt", content), report)
-    assert splits["train"].conversations[0] == ["don\u2019t 0", "caf\u00e9 0"]
-    assert "repaired in 12 turns" in report.notes[0]
-    assert "read: 12 conversations, 24 turns" in report.lines()
+    written(tmp_path / "a.txt", "So\tYes\n")
+    written(tmp_path / "b.txt", content)
+    splits = read_splits(conversations, tmp_path, report)
+    assert ["don\u2019t 2", "caf\u00e9 2"] in splits["train"].conversations
+    # The note names neither file: the turns of both were read before they are repaired.
+    assert report.notes[0] == "UTF-8 read as Windows-1252 was repaired in 12 turns"
+    assert "read: 13 conversations, 26 turns" in report.lines()
 
 
 def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):

@@ -53,26 +53,27 @@ def read_splits(
     splits = {}
     for split, files in reader.find_splits(source).items():
         conversations = reader.read(files, split, report)
-        _repair(files[0], conversations, report)
         report.counts["conversations"] += len(conversations)
         report.counts["turns"] += sum(len(turns) for turns in conversations)
         splits[split] = Split(files[0], conversations)
-    _note_texts([turns for split in splits.values() for turns in split.conversations], report)
+    all_conversations = [turns for split in splits.values() for turns in split.conversations]
+    _repair(all_conversations, report)
+    _note_texts(all_conversations, report)
     if ALL not in splits:
         return splits
     report.note("train, dev and test were drawn from all conversations")
     return draw_splits(*splits[ALL])
 
 
-def _repair(file, conversations, report):
+def _repair(conversations, report):
     """Repairs the turns of conversations by `data.mojibake`, in place."""
-    repaired = 0
+    num_repaired = 0
     for turns in conversations:
         for place, text in enumerate(turns):
             turns[place] = repair(text)
-            repaired += turns[place] != text
-    if repaired:
-        report.note(f"{file}: {REPAIRED} in {repaired:,} turns")
+            num_repaired += turns[place] != text
+    if num_repaired:
+        report.note(f"{REPAIRED} in {num_repaired:,} turns")
 
 
 def _note_texts(conversations, report):
