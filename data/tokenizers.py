@@ -142,9 +142,7 @@ def _segment(tokens):
     try:
         import jieba
     except ImportError as error:
-        raise UserError(
-            "The tokenizer jieba needs a package: pip install -e '.[chinese]'"
-        ) from error
+        raise UserError("The tokenizer jieba needs a package: pip install jieba") from error
     logging.getLogger("jieba").setLevel(logging.WARNING)  # it logs how long its dictionary took
     words = []
     for token in tokens:

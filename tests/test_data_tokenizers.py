@@ -209,7 +209,7 @@ def test_jieba_is_asked_where_it_is_installed_and_named_where_it_is_missing(monk
     assert words == [NI_HAO, "\u4eca\u5929", "don't"]
     assert "cannot run inside a TensorFlow graph" in refusal(GraphTokenizer, "jieba", True)
     monkeypatch.setitem(sys.modules, "jieba", None)
-    assert "needs a package: pip install -e" in refusal(TOKENIZERS["jieba"].tokenize, NI_HAO)
+    assert "needs a package: pip install jieba" in refusal(TOKENIZERS["jieba"].tokenize, NI_HAO)
 
 
 # === Vocabularies ===
