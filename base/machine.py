@@ -70,11 +70,10 @@ def _control_groups():
     """
     mount = ROOT / "sys/fs/cgroup"
     path = _read(ROOT / "proc/self/cgroup").strip().removeprefix("0::/")
-    yield mount
-    for group in (mount / path).parents:
+    own_group = mount / path
+    for group in (own_group, *own_group.parents):
         if group.is_relative_to(mount):
             yield group
-    yield mount / path
 
 
 def _read(path):

@@ -16,6 +16,11 @@ import numpy.typing as npt
 
 XLA_MULTIPLE = 16
 """With XLA, lengths are rounded up to this: it compiles each shape anew, for up to a minute."""
+BATCHES_PER_POOL = 64
+"""`batches_by_size` draws the examples of this many batches at random and sorts them together.
+
+More leave less padding, fewer make a more random order.
+"""
 
 
 def remembered(function: Callable) -> Callable:
@@ -87,10 +92,7 @@ class Epochs:
 
 
 def batches_by_size(
-    sizes: npt.ArrayLike,
-    batch_size: int,
-    rng: np.random.Generator | None = None,
-    batches_per_pool: int = 64,
+    sizes: npt.ArrayLike, batch_size: int, rng: np.random.Generator | None = None
 ) -> Sequence:
     """Cuts examples into batches of similar size on every axis.
 
@@ -100,8 +102,6 @@ def batches_by_size(
 
     Args:
         sizes: Int `(examples, axes)`, the costliest axis first.
-        batches_per_pool: With an `rng`, the examples of this many batches are drawn at random and
-            sorted together. More leaves less padding, fewer makes a more random order.
 
     Returns:
         A sequence of int arrays, the examples of each batch.
@@ -114,7 +114,7 @@ def batches_by_size(
         # `lexsort` takes the most important key last.
         order = np.lexsort(sizes.T[::-1])
         return _cut(order, batch_size)
-    pools = random_pools(len(sizes), batch_size, rng, batches_per_pool)
+    pools = random_pools(len(sizes), batch_size, rng, BATCHES_PER_POOL)
 
     def make_pool(number):
         examples, seed = pools[number]

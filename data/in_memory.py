@@ -5,7 +5,6 @@ import json
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from colloquy.base.files import UserError
 from colloquy.data.corpora.splits import ALL
@@ -25,16 +24,12 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             latter, with questions as dicts, as Hugging Face's SQuAD has them.
         corpus: Name of the directory, which is the dataset's name if no setting gives another.
     """
-    splits: Mapping[str, Any]
-    if not isinstance(source, Mapping):
-        # `data.corpora.splits` draws train, dev and test from these conversations.
-        splits = {ALL: source}
-    else:
-        splits = source
-        if not splits.keys() <= set(SPLITS):
-            received = ", ".join(map(str, splits))
-            expected = f"expected lists for {' or '.join(SPLITS)}"
-            raise UserError(f"source: {expected}. Received: {received}")
+    # `data.corpora.splits` draws train, dev and test from the conversations of a list.
+    splits = source if isinstance(source, Mapping) else {ALL: source}
+    if splits is source and not splits.keys() <= set(SPLITS):
+        received = ", ".join(map(str, splits))
+        expected = f"expected lists for {' or '.join(SPLITS)}"
+        raise UserError(f"source: {expected}. Received: {received}")
     with tempfile.TemporaryDirectory() as parent:
         directory = pathlib.Path(parent) / corpus
         directory.mkdir()

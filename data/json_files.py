@@ -35,15 +35,15 @@ def read_json_lines(path: pathlib.Path, value_type: Any, expected: str) -> Itera
             raise bad_line(path, number, expected, line) from error
 
 
-def read_json(path: PathLike, value_type: Any = None) -> Any:
-    """Reads a JSON file in UTF-8, or UTF-16 with a mark, and parses it by `parse_json`."""
-    return parse_json(path, read_json_content(path), value_type)
+def read_json(path: PathLike, value_type: Any = Any) -> Any:
+    """Reads a JSON file in UTF-8, or UTF-16 with a mark, and checks its value by `validated`."""
+    return validated(path, value_type, parse_json(path, read_json_content(path)))
 
 
-def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
-    """Parses the content of a JSON file in UTF-8; with a `value_type`, `validated` checks it.
+def parse_json(path: PathLike, content: bytes) -> Any:
+    """Parses the content of a JSON file in UTF-8.
 
-    It also refuses brackets nested too deep for Python's parser, numbers of thousands of digits and
+    It refuses brackets nested too deep for Python's parser, numbers of thousands of digits and
     half of a surrogate pair (`"\\ud800"`).
     """
     try:
@@ -61,9 +61,7 @@ def parse_json(path: PathLike, content: bytes, value_type: Any = None) -> Any:
         ) from error
     except ValueError as error:
         raise UserError(f"{path}: expected JSON in UTF-8. {in_one_line(error, 200)}") from error
-    if value_type is None:
-        return value
-    return validated(path, value_type, value)
+    return value
 
 
 def write_json(path: PathLike, value: object) -> None:

@@ -45,7 +45,8 @@ def read_text(text: str) -> TokenizedText:
     ['Zurich', ',', '2004']
     """
     offsets = tokenize(text)
-    return TokenizedText(text, offsets, words_at(text, offsets))
+    words = [normalize(text[start:end]) for start, end in offsets]
+    return TokenizedText(text, offsets, words)
 
 
 def tokenize(text: str) -> Spans:
@@ -53,7 +54,6 @@ def tokenize(text: str) -> Spans:
 
     Each character of a script without spaces (Han, kana, Thai) is a token. Tokens are found in the
     normalized text, see `data.normalization`; offsets count the characters of the text as given.
-    `words_at` makes the words of the tokens.
 
     >>> text = "It's 3,000.5 m²!"
     >>> [text[start:end] for start, end in tokenize(text)]
@@ -70,11 +70,6 @@ def tokenize(text: str) -> Spans:
     for match in TOKEN.finditer(normalized.text):
         spans.append((normalized.starts[match.start()], normalized.ends[match.end() - 1]))
     return spans
-
-
-def words_at(text: str, spans: Spans) -> list[str]:
-    """The normalized text of each span of a text: the words as a model reads them."""
-    return [normalize(text[start:end]) for start, end in spans]
 
 
 def tokens_of_span(offsets: Spans, span_start: int, span_end: int) -> tuple[int, int] | None:

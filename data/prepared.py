@@ -117,13 +117,11 @@ def write(
 
 
 def fingerprint(path: PathLike) -> str:
-    """Returns a digest of the examples of a prepared dataset; "" of one that is no directory.
+    """Returns a digest of the examples of a prepared dataset.
 
     Metadata and word vectors do not count: a dataset that is prepared again has the same digest.
     """
     path = pathlib.Path(path)
-    if not path.is_dir():
-        return ""
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")):
         if file.is_file() and file.name not in (METADATA, VECTORS):

@@ -79,8 +79,8 @@ class Report:
         """What was left out, by reason and count."""
         return shorten(f"{count:,} {reason}" for reason, count in self.left_out.items())
 
-    def lines(self, examples: Iterable[Example] = ()) -> list[str]:
-        """The lines of the report.
+    def print(self, examples: list[Example]) -> None:
+        """Prints the report.
 
         Args:
             examples: `choose_examples` of the pairs of train.
@@ -95,16 +95,10 @@ class Report:
             shown.append(f"read: {', '.join(parts)}")
         shown.append(f"left out: {self.reasons() or 'nothing'}")
         shown += [f"note: {sentence}" for sentence in self.notes]
-        examples = list(examples)
         places = ("first", "middle", "last") if len(examples) > 2 else ("first", "last")
         for place, (source, target) in zip(places, examples, strict=False):
             shown.append(f"{place} example: {_shortened(source)}  =>  {_shortened(target)}")
-        return shown
-
-    def print(self, examples: Iterable[Example] = ()) -> None:
-        """Prints the lines."""
-        for line in self.lines(examples):
-            print(line)
+        print(*shown, sep="\n")
 
 
 def shorten(names: Iterable[str], most: int = SHOWN_NAMES) -> str:

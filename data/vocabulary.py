@@ -62,7 +62,6 @@ class Vocabulary:
     """Number of ids for unknown words; 0: all of them have the id of `_UNK_`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "words", tuple(self.words))
         seen: dict[str, int] = {}
         for id, word in enumerate(self.words, 1):
             if not is_word(word):

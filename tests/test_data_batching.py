@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers import on_tensorflow
 
+from colloquy.data import batching
 from colloquy.data.batching import XLA_MULTIPLE, Epochs, batches_by_size
 from colloquy.data.streaming import ahead, stream_batches
 from colloquy.models.dam_config import DAMConfig, LexicalMatchConfig
@@ -39,12 +40,13 @@ def test_number_of_batches_depends_on_the_number_of_examples_alone():
     assert count <= 1201 / 7 + 17  # at most one partial batch a part
 
 
-def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when():
+def test_the_batch_of_a_step_is_the_same_whoever_asks_and_when(monkeypatch):
+    monkeypatch.setattr(batching, "BATCHES_PER_POOL", 3)
     made = []
 
     def make_batches(rng):
         made.append(1)
-        return batches_by_size(sizes(100), 7, rng, batches_per_pool=3)
+        return batches_by_size(sizes(100), 7, rng)
 
     epochs = Epochs(make_batches, seed=4)
     assert epochs.steps == 15

@@ -709,7 +709,7 @@ def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
     assert ["don\u2019t 2", "caf\u00e9 2"] in splits["train"].conversations
     # The note names neither file: the turns of both were read before they are repaired.
     assert report.notes[0] == "UTF-8 read as Windows-1252 was repaired in 12 turns"
-    assert "read: 13 conversations, 26 turns" in report.lines()
+    assert report.counts == {"conversations": 13, "turns": 26}
 
 
 def test_cornell_breaks_at_missing_lines_and_holds_films_out(tmp_path):

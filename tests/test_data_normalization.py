@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from colloquy.data.graph_normalization import GraphNormalizer
 from colloquy.data.graph_tokenizer import GraphTokenizer
 from colloquy.data.normalization import JOINERS, normalize, normalize_with_offsets
-from colloquy.data.offsets import tokenize, words_at
+from colloquy.data.offsets import read_text
 from colloquy.data.tokenizers import TOKENIZERS, words_of
 from colloquy.tasks.reading_comprehension.graph_tokens import find_tokens
 
@@ -100,11 +100,12 @@ def test_a_text_has_the_same_words_however_it_is_typed(name):
 def test_spans_of_a_passage_point_into_the_text_as_given():
     tokens, starts, ends = find_tokens(tf.constant(TYPED))
     normalizer = GraphNormalizer()
-    words = words_at(CLEAN, tokenize(CLEAN))
+    words = read_text(CLEAN).words
     assert words[:3] == ["Z\u00fcrich", "'", "s"] and "3,000.5" in words
     for number, text in enumerate(TYPED):
-        spans = tokenize(text)
-        assert words_at(text, spans) == words
-        assert np.stack([starts[number], ends[number]], axis=1).tolist() == [list(s) for s in spans]
+        read = read_text(text)
+        assert read.words == words
+        spans = np.stack([starts[number], ends[number]], axis=1)
+        assert spans.tolist() == [list(span) for span in read.offsets]
         in_graph = normalizer(tokens[number]).numpy()
         assert [word.decode() for word in in_graph] == words

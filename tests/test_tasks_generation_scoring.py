@@ -215,7 +215,7 @@ def test_a_run_alone_is_enough(run, references, tmp_path):
     record = {**run.record, "dataset": {**run.dataset, "path": str(tmp_path / "gone")}}
     words = run.vocabulary.words
     datasets = []
-    for name, order in (("a", words), ("b", [*words[:2], *words[:1:-1]])):
+    for name, order in (("a", words), ("b", (*words[:2], *words[:1:-1]))):
         other = create_run(tmp_path / name, record, Vocabulary(order))
         other.save_best(run.load_model())
         datasets.append(generation.dataset_of(other, references))

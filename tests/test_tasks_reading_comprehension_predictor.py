@@ -8,7 +8,7 @@ import pytest
 from helpers import copy_of, refusal, talk_plain
 from reference_recurrent import softmax
 
-from colloquy.data.offsets import read_text, tokenize, words_at
+from colloquy.data.offsets import read_text, tokenize
 from colloquy.tasks import TASKS
 from colloquy.tasks.reading_comprehension.chat import (
     ReadingComprehensionChat,
@@ -85,7 +85,7 @@ def test_the_window_with_the_highest_logits_answers(predictor):
     assert len(columns) == predictor.span_finder.window_words
     assert answer["answer"].split()[0] in columns
     window = passage[answer["window_start"] : answer["window_end"]]
-    assert words_at(window, tokenize(window)) == columns
+    assert read_text(window).words == columns
 
 
 def test_ten_thousand_words_are_read_a_batch_at_a_time(predictor, monkeypatch):
