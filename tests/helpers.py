@@ -27,6 +27,7 @@ from absl import flags
 
 from colloquy.base.files import UserError
 from colloquy.data import pickles
+from colloquy.data.samples import DIALOG_BABI
 from colloquy.engine import terminal
 from colloquy.engine.data_parallel import Devices
 from colloquy.engine.devices import choose_xla
@@ -129,9 +130,6 @@ def prepare_small(task, root):
     module.prepare(corpus, raw, root / "prepared", module.Settings(name=name, **settings))
 
 
-EXCERPT = ROOT / "data" / "samples" / "dialog_babi"
-
-
 def _write_babi(directory):
     """Writes the excerpt of tasks 1 to 5 of dialog bAbI as task 1, a dialog of each in turn."""
     directory.mkdir(parents=True)
@@ -141,13 +139,13 @@ def _write_babi(directory):
         text = "".join(f"{dialog}\n\n" for dialog in dialogs)
         (directory / f"dialog-babi-task1-sample-{ending}.txt").write_text(text, encoding="utf-8")
     for name in ("dialog-babi-candidates.txt", "dialog-babi-kb-all.txt"):
-        shutil.copyfile(EXCERPT / name, directory / name)
+        shutil.copyfile(DIALOG_BABI / name, directory / name)
 
 
 def _dialogs_in_turn(ending):
     dialogs_of_tasks = []
     for task in range(1, 6):
-        [file] = EXCERPT.glob(f"*task{task}-*-{ending}.txt")
+        [file] = DIALOG_BABI.glob(f"*task{task}-*-{ending}.txt")
         dialogs_of_tasks.append(file.read_text(encoding="utf-8").strip().split("\n\n"))
     return [dialog for dialogs in zip(*dialogs_of_tasks, strict=True) for dialog in dialogs]
 

@@ -1,14 +1,13 @@
 """Dialog with a list of responses: data, training, scoring and use of its models."""
 
 import functools
-import pathlib
 import shutil
 
 import keras
 
 from colloquy.base.files import atomic_file
 from colloquy.data.batching import batches_by_size
-from colloquy.data.samples import dialog_babi
+from colloquy.data.samples import DIALOG_BABI
 from colloquy.data.sequences import round_up
 from colloquy.engine import task
 from colloquy.engine.ensembles import mean_of_softmaxes
@@ -54,8 +53,7 @@ class DialogTask(task.Task):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.dialog.prepare import Settings, prepare
 
-        excerpt = pathlib.Path(dialog_babi.__file__).parent
-        prepare("babi-dialog", excerpt, directory / "prepared", Settings(name="sample"))
+        prepare("babi-dialog", DIALOG_BABI, directory / "prepared", Settings(name="sample"))
 
     def save_assets(self, dataset, path):
         """Copies the domain's files, and writes what the mask and the users learn."""

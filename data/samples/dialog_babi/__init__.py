@@ -1,1 +1,0 @@
-"""Sixty dialogs of dialog bAbI, with the knowledge base and the candidates that they need."""
