@@ -1,5 +1,6 @@
 """Dialog bAbI and SQuAD, beside what test_data_corpora.py asserts of every reader of lines."""
 
+import gzip
 import json
 
 import pytest
@@ -174,13 +175,14 @@ def test_read_keeps_order_texts_and_answers(tmp_path):
     assert found == [["İbrahim"], ["1,000.5", "\uff21lpha"], ["So"]]
 
 
-def test_other_starts_give_every_place_of_an_answer(tmp_path):
+@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress)])
+def test_other_starts_give_every_place_of_an_answer(tmp_path, ending, pack):
     context = "x y x z x"
     answers = [(0, "x"), (6, "z")]
     file = write(tmp_path / "a.json", paragraph(item(answers=answers), context=context))
     written(
-        tmp_path / "a.ambiguous_starts.json",
-        json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}),
+        tmp_path / f"a.ambiguous_starts.json{ending}",
+        pack(json.dumps({"q1": [{"answer": 0, "chosen": 0, "all": [0, 4, 8]}]}).encode()),
     )
     assert read(file)[0].answers == (Answer(0, 1), Answer(6, 7))
     assert read(file, "train")[0].answers == (

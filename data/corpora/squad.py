@@ -9,6 +9,7 @@ If more answers are found at their offsets when these count as units, the offset
 
 import bisect
 import functools
+import glob
 import pathlib
 import re
 from typing import Annotated, Any, NamedTuple
@@ -20,7 +21,7 @@ from colloquy.base.files import UserError, in_one_line
 from colloquy.data.corpora.squad_forms import StrictModel, read_raw_questions
 from colloquy.data.json_files import read_json
 from colloquy.data.report import Report, shorten
-from colloquy.data.text_files import PathLike, find_files
+from colloquy.data.text_files import PathLike, find_files, list_files
 from colloquy.data.tokenizers import has_letter_or_digit
 
 NO_ANSWER_TEXTS = ("", "CANNOTANSWER")
@@ -210,14 +211,12 @@ def _read_other_starts(path, report):
     times.
     """
     stem = path.name.removesuffix(".gz").removesuffix(".json")
-    file = path.with_name(f"{stem}.{OTHER_STARTS}.json")
     starts_by_answer: dict[tuple[str, int], list[int]] = {}
-    if not file.is_file():
-        return starts_by_answer
-    report.add_file(file, "other places of their answers")
-    for id, entries in read_json(file, dict[str, list[_OtherStarts]]).items():
-        for entry in entries:
-            starts_by_answer[id, entry.answer] = entry.all
+    for file in list_files(path.parent, [f"{glob.escape(stem)}.{OTHER_STARTS}.json"]):
+        report.add_file(file, "other places of their answers")
+        for id, entries in read_json(file, dict[str, list[_OtherStarts]]).items():
+            for entry in entries:
+                starts_by_answer[id, entry.answer] = entry.all
     return starts_by_answer
 
 
