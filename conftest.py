@@ -22,5 +22,4 @@ def pytest_configure():
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """Workers of `-n auto`: one per available CPU, fewer if memory is short."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(machine.available_cpus(), memory // WORKER_BYTES))
+    return max(1, min(machine.available_cpus(), machine.available_memory() // WORKER_BYTES))

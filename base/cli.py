@@ -81,7 +81,7 @@ def _errors_as_sentences():
 
 
 def _drop_output():
-    """Has everything that is still written to standard output vanish, at Python's shutdown too."""
+    """Drops whatever is still written to standard output, also at Python's shutdown."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -137,7 +137,8 @@ def atomic_directory(path: PathLike) -> Iterator[pathlib.Path]:
     path = pathlib.Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} must not exist yet, or be an empty directory")
-    # Nothing can be moved to the place of these, which would be noticed after all the work.
+    # No directory can be moved to one of these places. Without this check, that would be noticed
+    # after all the work.
     if path.is_symlink() or path.is_mount() or not path.name:
         raise UserError(f"{path} is a link, a mount point or `.`: give another directory")
     _make_directory(path.parent)

@@ -41,11 +41,10 @@ def prepare(threads: int | None = None, operations: int | None = None) -> None:
         return
     _return_freed_arrays()
 
-    megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     choices = {
         **FASTER,
         # TensorFlow's default is 64 GB, whatever the machine has.
-        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(megabytes),
+        "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(machine.available_memory() // 2**20),
         # oneDNN compiles an operation for each tensor size. Its default of 1,024 forgets many of
         # them before they are used again.
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8192",

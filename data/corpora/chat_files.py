@@ -117,7 +117,7 @@ def _keep_turns(path, form, conversations, report):
 
 
 def _spoken(texts, report):
-    """The texts that are not empty; without an empty one, its neighbours are one conversation."""
+    """The texts that are not empty. The turns around an empty one stay in one conversation."""
     turns = [text.strip() for text in texts if text.strip()]
     report.leave_out("turns without text", len(texts) - len(turns))
     return turns

@@ -77,7 +77,8 @@ def read_raw_questions(path: pathlib.Path) -> list[RawQuestion]:
     try:
         value = read_json(path)
     except UserError:
-        # JSON lines may have the ending .json, too. If these are none, the error of JSON counts.
+        # JSON lines may have the ending .json, too. For a file of neither form, the first error is
+        # raised.
         with contextlib.suppress(UserError):
             return _read_flat_lines(path)
         raise
