@@ -65,9 +65,17 @@ def parse_json(path: PathLike, content: bytes) -> Any:
 
 
 def write_json(path: PathLike, value: object) -> None:
-    """Writes a JSON file as `base.files.atomic_file` does."""
-    with atomic_file(path) as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
+    """Writes a JSON file as `base.files.atomic_file` does.
+
+    Raises:
+        UserError: The file cannot be written, or a text of the value, such as a path, is not UTF-8.
+    """
+    try:
+        with atomic_file(path) as file:
+            json.dump(value, file, indent=1, ensure_ascii=False)
+    except UnicodeEncodeError as error:
+        received = ascii(error.object)[:60]
+        raise UserError(f"expected names of files in UTF-8. Received: {received}") from error
 
 
 def validated(path: PathLike, value_type: Any, value: object) -> Any:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from helpers import refusal, written
 
 from colloquy.base.files import UserError
 from colloquy.data import text_files
-from colloquy.data.json_files import read_json
+from colloquy.data.json_files import read_json, write_json
 from colloquy.data.text_files import find_files, read_lines
 
 
@@ -108,3 +109,10 @@ def test_read_json_rejects(file, content, message):
     path = file(content, "a.json")
     found = refusal(read_json, path)
     assert found.startswith(f"{path}: {message}") and len(found) < 400
+
+
+def test_write_json_rejects_a_name_that_is_not_utf8(tmp_path):
+    name = os.fsdecode("caf\u00e9".encode("latin-1"))
+    message = refusal(write_json, tmp_path / "a.json", {"path": name})
+    assert message == "expected names of files in UTF-8. Received: '\"caf\\udce9\"'"
+    assert not any(tmp_path.iterdir())
