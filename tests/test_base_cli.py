@@ -31,6 +31,7 @@ TRAIN = "train.py --workdir=build/never"
         ("train.py --show_settings --model=dam --set=level=2", "there is no setting 'level'"),
         ("train.py --data= --workdir=build/never", "data: expected a directory"),
         (f"{PREPARE}=smn --max_memory_gb=inf", "max_memory_gb"),
+        (f"{PREPARE}=smn --max_memory_gb=0.1", r"max_memory_gb=0.1: .* in the range \[0.3, "),
         ("predict.py --run=x", "expected one of --input and --explain"),
         ("predict.py --run=x --input=y --maps=M", "--maps is not for --input"),
         ("predict.py --run=x --explain=2", "--explain needs --out=DIR"),

@@ -28,7 +28,7 @@ flags.DEFINE_float(
     "max_memory_gb",
     None,
     "Memory that preparing may take; default: three quarters of what there is.",
-    lower_bound=0.1,
+    lower_bound=0.3,  # with less, word2vec waits for threads that cannot start
     upper_bound=1e6,
 )
 flags.mark_flags_as_required(["corpus", "out"])
