@@ -128,9 +128,8 @@ def _import_modules(names):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            # The module may be there and import one that is missing: that is its own error.
-            package = name.partition(".")[0]
-            if error.name not in (name, package):
+            # The module may be there and import another one that is missing: that is its own error.
+            if not f"{name}.".startswith(f"{error.name}."):
                 raise
             raise UserError(
                 f"--import={name}: there is no such module in {os.getcwd()}, nor installed"

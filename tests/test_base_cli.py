@@ -27,6 +27,7 @@ TRAIN = "train.py --workdir=build/never"
         ("evaluate.py --run=x --against=y --scores=z", "--scores is not for --against"),
         ("evaluate.py --run=x --set=precision=float32", "no setting 'precision': it is a flag"),
         ("chat.py --run=x --import=./mine.py", "--import expects the name of a module"),
+        ("chat.py --run=x --import=colloquy.no.mine", "no.mine: there is no such module in"),
         ("train.py --resume --workdir=x --show_settings", "--show_settings is not for --resume"),
         ("train.py --show_settings --model=dam --set=level=2", "there is no setting 'level'"),
         ("train.py --data= --workdir=build/never", "data: expected a directory"),
