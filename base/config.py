@@ -40,8 +40,7 @@ class Config(BaseModel):
 
     def explicit_fields(self) -> dict[str, Any]:
         """Returns `{field: value}` of the fields that were set, not left at their defaults."""
-        names = [name for name in type(self).model_fields if name in self.model_fields_set]
-        return {name: getattr(self, name) for name in names}
+        return {name: value for name, value in self if name in self.model_fields_set}
 
     def replace(self, **changes: object) -> Self:
         """Returns a copy with some fields changed, validated."""
