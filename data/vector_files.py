@@ -61,8 +61,6 @@ def _read_rows(path):
             expected = f"a word and {dimension or 'its'} values"
             raise UserError(f"{place}: expected {expected}. Received: {len(values)} values")
         yield word, values, place
-    if num_words == 0:
-        raise UserError(f"{path}: expected words with their values. Received: none")
     if header and num_words < int(header[1]):
         raise UserError(
             f"{path}: expected {int(header[1]):,} words, as line 1 says. "

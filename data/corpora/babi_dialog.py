@@ -221,14 +221,12 @@ def unseen_entities(train: list[Dialog], knowledge: list[Fact]) -> dict[str, str
 
 
 def move(dialogs: list[Dialog], pairs: Mapping[str, str]) -> list[Dialog]:
-    """Dialogs with words replaced by the pairs of `unseen_entities`.
+    """Dialogs with words replaced by the pairs of `unseen_entities`, at least one.
 
     >>> [[turn]] = move([[Turn("user", "thai in rome")]], {"rome": "hanoi"})
     >>> turn.text
     'thai in hanoi'
     """
-    if not pairs:
-        return dialogs
     # A value may be the start of another, so the longest is tried first.
     longest_first = sorted(pairs, key=len, reverse=True)
     values = "|".join(re.escape(value) for value in longest_first)

@@ -96,10 +96,7 @@ def _find_questions(directory, split):
     """
     patterns = [f"{split}-*.json", f"{split}.json", f"{split}*.jsonl"]
     paths = find_files(directory, patterns)
-    for path in paths:
-        if OTHER_STARTS not in path.name:
-            return path
-    return paths[0]
+    return next((path for path in paths if OTHER_STARTS not in path.name), paths[0])
 
 
 def read(path: pathlib.Path, split: str, report: Report) -> list[Question]:
