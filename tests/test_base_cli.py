@@ -49,6 +49,7 @@ TRAIN = "train.py --workdir=build/never"
         (f"{TRAIN} --set=levels", "--set expects field=value. Received: 'levels'"),
         (f"{PREPARE}=smn", "nowhere"),
         (f"{PREPARE}=smn --turns=2", "--turns is not for --corpus=smn.* --min_count, "),
+        (f"{PREPARE}=cornell --seed=2", "--seed is not for --corpus=cornell --task=generation, "),
         (f"{PREPARE}=smn --min_count=0", "min_count: .*greater than or equal to 1. Received: 0"),
         (f"{PREPARE}=smn --task=generation", "is for selection. Received: task=generation"),
         (f"{PREPARE}=smn {OF_DIALOG}", "expects a run of selection. Received: .*, of dialog"),

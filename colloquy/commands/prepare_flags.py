@@ -62,7 +62,7 @@ def read_flags(corpus: str, task: str) -> dict[str, Any]:
     all_names = {name for settings in SETTINGS.values() for name in settings.model_fields}
     refuse_flags(
         sorted(all_names - set(names)),
-        beside=f"--corpus={corpus}, whose flags are --{', --'.join(names)}",
+        beside=f"--corpus={corpus} --task={task}, whose flags are --{', --'.join(names)}",
     )
     values = {name: FLAGS[name].value for name in names if FLAGS[name].present}
     make_config(SETTINGS[task], values, "--")  # whose messages name the flag
