@@ -7,11 +7,8 @@ Offsets count characters, so no text is changed. Programs in JavaScript count UT
 If more answers are found at their offsets when these count as units, the offsets are converted.
 """
 
-import bisect
-import functools
 import glob
 import pathlib
-import re
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, ValidationError
@@ -31,8 +28,6 @@ NO_CONTEXT = "the context has no words"
 REPEATED = "another question has the same id"
 OTHER_STARTS = "ambiguous_starts"
 """Part of the name of a file, see `_read_other_starts`."""
-TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
-"""A character that UTF-16 writes as two units; it writes others as one."""
 
 
 class Answer(NamedTuple):
@@ -244,20 +239,5 @@ def _character_offset(text, utf16_offset):
     >>> _character_offset("\U0001f44d!", 2)
     1
     """
-    num_pairs_before = bisect.bisect_left(_offsets_of_pairs(text), utf16_offset)
-    return utf16_offset - num_pairs_before
-
-
-# The questions of a paragraph follow each other.
-@functools.lru_cache(maxsize=1)
-def _offsets_of_pairs(text):
-    """The offsets, in UTF-16 units, of the characters that are two units.
-
-    >>> _offsets_of_pairs("\U0001f44d!\U0001f44d")
-    [0, 3]
-    """
-    offsets = []
-    for match in TWO_UNITS.finditer(text):
-        num_pairs_before = len(offsets)
-        offsets.append(match.start() + num_pairs_before)
-    return offsets
+    text_before = text.encode("utf-16-le")[: 2 * utf16_offset]
+    return len(text_before.decode("utf-16-le", errors="ignore"))
