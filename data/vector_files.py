@@ -9,7 +9,7 @@ import numpy as np
 from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data.text_files import read_lines
 
-HEADER = re.compile("([0-9]{1,18}) ([0-9]{1,9})")
+HEADER = re.compile("[0-9]{1,18} [0-9]{1,9}")
 """Line 1 of a file of word2vec: the numbers of words and of values."""
 
 
@@ -39,19 +39,17 @@ def read_vectors(path: PathLike, words: Container[str] | None = None) -> dict[st
 
 def _read_rows(path):
     """Yields the word, the values and the place of each line of a text file."""
-    header = None
+    announced_words = 0
     dimension = 0
     num_words = 0
     for number, line in read_lines(path, None, fallback="utf-8"):
         line = line.replace("\t", " ").rstrip(" \r")
-        if number == 1:
-            header = HEADER.fullmatch(line)
-            if header:
-                continue
+        if number == 1 and HEADER.fullmatch(line):
+            announced_words, dimension = map(int, line.split(" "))
+            continue
         if num_words == 0:
             word, *values = line.split(" ")
-            announced = int(header[2]) if header else 0
-            dimension = announced or len(values)
+            dimension = dimension or len(values)
         else:
             # From the right: GloVe 840B has words with spaces.
             word, *values = line.rsplit(" ", dimension)
@@ -61,9 +59,9 @@ def _read_rows(path):
             expected = f"a word and {dimension or 'its'} values"
             raise UserError(f"{place}: expected {expected}. Received: {len(values)} values")
         yield word, values, place
-    if header and num_words < int(header[1]):
+    if num_words < announced_words:
         raise UserError(
-            f"{path}: expected {int(header[1]):,} words, as line 1 says. "
+            f"{path}: expected {announced_words:,} words, as line 1 says. "
             f"Received: {num_words:,}; the file may be incomplete"
         )
 
