@@ -15,12 +15,11 @@ import numpy as np
 from colloquy.base.files import PathLike, UserError, in_one_line
 from colloquy.data import pickles
 from colloquy.data.text_files import read_lines
-from colloquy.data.tokenizers import WHITESPACE
+from colloquy.data.tokenizers import WHITESPACE, words_of
 from colloquy.data.vocabulary import PADDING_ID, Vocabulary
 
 TOKENIZER = WHITESPACE
 SPLITS = ("train", "dev", "test")
-SPACE = re.compile("[ \t\r\v\f]+")
 
 
 def read(file: PathLike) -> dict[str, tuple]:
@@ -77,9 +76,8 @@ def load_word2id(path: PathLike, eos_id: int) -> Vocabulary:
 def _numbered_tokens(path):
     """Yields the number of the line and the text of each token between white space."""
     for number, line in read_lines(path, "words and ids"):
-        for token in SPACE.split(line):
-            if token:
-                yield number, token
+        for token in words_of(line):
+            yield number, token
 
 
 def _read_split(file, name, split):
