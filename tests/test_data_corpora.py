@@ -438,6 +438,13 @@ def test_one_file_has_all_conversations(tmp_path):
     assert message.startswith(f"{tmp_path}: expected a file dev*.txt or ")
 
 
+def test_too_few_conversations_of_several_files_are_those_of_their_directory(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        written(tmp_path / name, "Hi\tYes\n")
+    message = refusal(read_splits, conversations, tmp_path)
+    assert message.startswith(f"{tmp_path}: expected at least 3 conversations")
+
+
 TALK_OF_TWO = [["Hi you", "Yes"], ["So", "No"]]
 ROWS = ["text,chat,speaker", "Hi,1,Ann", "you,1,Ann", "Yes,1,Bob", "So,2,Ann", "No,2,Bob"]
 TIMES = [

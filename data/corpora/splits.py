@@ -31,7 +31,7 @@ class Split(NamedTuple):
     """The conversations of a split."""
 
     file: pathlib.Path
-    """The first file that they come from, for messages."""
+    """The file that they come from, or the directory of several files, for messages."""
     conversations: Conversations
     """Lists of turns."""
 
@@ -55,7 +55,7 @@ def read_splits(
         conversations = reader.read(files, split, report)
         report.counts["conversations"] += len(conversations)
         report.counts["turns"] += sum(len(turns) for turns in conversations)
-        splits[split] = Split(files[0], conversations)
+        splits[split] = Split(files[0] if len(files) == 1 else files[0].parent, conversations)
     all_conversations = [turns for split in splits.values() for turns in split.conversations]
     _repair(all_conversations, report)
     _note_texts(all_conversations, report)
