@@ -28,6 +28,7 @@ export function acceptFile(panel, target, use) {
     panel.stop();
     panel.clear();
     const problem = await file.text().then(use, () => "This file cannot be read.");
+    panel.forgetExample();
     panel.changed();
     panel.say(problem);
   };
