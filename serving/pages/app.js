@@ -54,8 +54,7 @@ async function restore(fallback) {
   const model = isKnown(link.model) ? link.model : panel.models[0].name;
   const hasModel = isLinked && link.model;
   const example = hasModel ? link.example ?? "" : null;
-  const opening = panel.choose(model, example, isLinked ? link.input : null);
-  await opening;
+  await panel.choose(model, example, isLinked ? link.input : null);
   if (!link.model) remember(panel, false);
 }
 

@@ -45,7 +45,7 @@ export function makeChooser(label, choices, pick, depth = weightDepth) {
   const buttons = choices.map(({ text, weight, say }, i) => {
     const isWord = weight != null;
     return makeButton(text, () => press(i), {
-      class: isWord ? "chip word" : "chip whole",
+      class: isWord ? "chip word" : "chip",
       "aria-pressed": String(i === 0),
       "aria-label": say,
       "--w": isWord ? depth(weight) : null,

@@ -2,10 +2,11 @@
 //
 // A task that talks has, beside what panel.js asks of it,
 //   key                    the name of its turns in an instance: turns or history
-//   speaks(panel, i)       whether turn `i` of `panel.talk` is the user's
 //   drawTurn(panel, i)     shows a turn of `panel.talk`
 //   openings(panel)        `{text, say}`: buttons that begin a conversation
 //   reply(panel, ...)      asks for the reply, writes it into its bubble
+//   showBest(answer)       shows what else was considered, as nodes
+//   showAttention(answer)  shows the attention, as nodes
 
 import { element, isComposing, makeButton } from "./common.js";
 

@@ -46,9 +46,8 @@ export const dialog = {
     const scripted = isScripted ? panel.script[history.length] : null;
     bubble.remove();
     addBubble(panel, "bot", [answer.response, ...compare(own, scripted)]);
-    panel.talk = [...history, scripted || own];
     if (scripted) {
-      drawFrom(panel, panel.talk.length);
+      panel.talk = [...history, scripted];
     } else {
       panel.talk = [...history, ...answer.said];
       drawFrom(panel, history.length + 1);

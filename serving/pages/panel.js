@@ -62,8 +62,8 @@ export class Panel {
   get model() { return this.fields.model.value; }
 
   fillModels() {
-    for (const { name } of this.models) {
-      this.fields.model.append(element("option", { value: name }, this.titleOf(name)));
+    for (const { name, title } of this.models) {
+      this.fields.model.append(element("option", { value: name }, title || name));
     }
     this.fillSwitch();
   }
@@ -79,10 +79,6 @@ export class Panel {
       choice.addEventListener("change", () => this.chooseByHand(name));
       place.append(element("label", {}, choice, element("span", {}, label)));
     }
-  }
-
-  titleOf(name) {
-    return this.models.find((model) => model.name === name).title || name;
   }
 
   chooseByHand(name) {

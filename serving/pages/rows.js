@@ -59,10 +59,6 @@ function removeRow(item) {
   const list = item.parentNode;
   item.remove();
   numberRows(list);
-  tellChange(list);
-}
-
-function tellChange(list) {
   list.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
