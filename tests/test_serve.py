@@ -35,9 +35,11 @@ def test_without_flags_all_trained_models_are_served(
     for place in ("pretrained/dam", "runs/dam", "runs/broken", "build/demo/run"):
         shutil.copytree(trained_selection.path, tmp_path / place)
     (tmp_path / "runs" / "unfinished").mkdir()
+    shutil.copytree(trained_selection.path, tmp_path / "runs" / "rate=1")
     (tmp_path / "runs" / "broken" / "config.json").write_text("{")
     found = {name: str(path) for name, path in serve.find_models().items()}
     assert found == {"dam": "pretrained/dam", "broken": "runs/broken", "demo": "build/demo/run"}
+    assert "runs/rate=1 is left out: a model's name has letters" in capsys.readouterr().err
     assert set(serve.load_models()) == {"dam", "demo"}
     # chat.py --run and colloquy.load take the same names.
     assert {name: str(Run.open(name).path) for name in ("dam", "demo")} == {
@@ -55,7 +57,7 @@ def test_without_flags_all_trained_models_are_served(
         (["one=x", "two=y"], ["three=a"], "--index: there is no model three; there are one, two"),
         (["a/x/", "two=y"], ["x=i"], {"x": ("a/x/", "i"), "two": ("y", None)}),
         (["/"], [], "--run expects NAME=DIR. Received: /"),
-        (["a b=x"], [], "letters, digits, . _ and -. Received: a b"),
+        (["a b=x"], [], "--run: a model's name has letters, digits, . _ and -. Received: a b"),
         (["x", "a/x"], [], "--run: the name x is given twice"),
     ],
 )

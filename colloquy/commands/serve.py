@@ -53,6 +53,7 @@ flags.DEFINE_bool(
 flags.DEFINE_string("replicas", "1", "With --ray, FEWEST:MOST or N: replicas of the server.")
 
 NAME = re.compile(r"[\w.-]+")
+NAME_RULE = "a model's name has letters, digits, . _ and -"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -60,9 +61,19 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def find_models() -> Any:
-    """Finds the trained ones among the runs with a name: `{name: path}`."""
-    runs = find_named_runs()
-    return {name: path for name, path in runs.items() if (path / "best.weights.h5").is_file()}
+    """Finds the trained ones among the runs with a name: `{name: path}`.
+
+    One whose name cannot be that of a model is left out.
+    """
+    models = {}
+    for name, path in find_named_runs().items():
+        if not (path / "best.weights.h5").is_file():
+            continue
+        if NAME.fullmatch(name):
+            models[name] = path
+        else:
+            print(f"{path} is left out: {NAME_RULE}: use --run=NAME=DIR", file=sys.stderr)
+    return models
 
 
 def choose_models() -> Any:
@@ -72,7 +83,7 @@ def choose_models() -> Any:
         raise UserError("there is no trained model in pretrained/ or runs/: train.py trains one")
     for name in paths:
         if not NAME.fullmatch(name):
-            raise UserError(f"a model's name has letters, digits, . _ and -. Received: {name}")
+            raise UserError(f"--run: {NAME_RULE}. Received: {name}")
 
     only_name = next(iter(paths)) if len(paths) == 1 else ""
     indexes = read_paths("index", default_name=only_name)
