@@ -123,7 +123,9 @@ def test_flags_say_who_may_ask(monkeypatch, capsys):
     assert "give --api_key" in capsys.readouterr().err
     assert read_access(monkeypatch, host="0.0.0.0", api_key="k").api_key == "k"
     assert capsys.readouterr().err == ""
-    monkeypatch.setenv("COLLOQUY_API_KEY", "secret")
+    message = refusal(lambda: read_access(monkeypatch, cors_origins=["a.example"]))
+    assert message.endswith("as https://example.org. Received: a.example")
+    monkeypatch.setenv("COLLOQUY_API_KEY", "secret\n")  # of a file that ends with a line break
     assert serve.read_access().api_key == "secret"
 
 

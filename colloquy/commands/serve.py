@@ -153,11 +153,14 @@ def load_models() -> Any:
 def read_access() -> Any:
     """Reads the flags that say who may send requests."""
     origins = frozenset(origin.rstrip("/").lower() for origin in FLAGS.cors_origins)
-    if "*" in origins:
-        raise UserError("--cors_origins expects origins, as https://example.org. Received: *")
-    key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY")
+    for origin in origins:
+        if "://" not in origin and origin != "null":
+            expected = "--cors_origins expects origins, as https://example.org"
+            raise UserError(f"{expected}. Received: {origin}")
+    # A key from a file often ends with a line break, which no header can have.
+    key = (FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY", "")).strip()
     try:
-        (key or "").encode("utf-8")
+        key.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UserError("--api_key and COLLOQUY_API_KEY expect a key in UTF-8") from error
     hosts = [*LOCAL, FLAGS.host, *FLAGS.allowed_hosts]
