@@ -67,7 +67,7 @@ def _count_characters(value):
 def check_values(body, most):
     """Refuses a body, as JSON has it, with more than `most` values.
 
-    A text that is no Unicode, as half of a surrogate pair, is a `ValueError`.
+    A text with half of a surrogate pair, which is not valid Unicode, raises a `ValueError`.
     """
     counted = 0
     waiting = [body]

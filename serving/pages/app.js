@@ -46,7 +46,8 @@ async function restore(fallback) {
   const isLinked = panels.has(link.task);
   const panel = panels.get(isLinked ? link.task : fallback);
   show(panel.name);
-  if (panel.entry && link.entry === panel.entry) { // it has this input, and what came since
+  // The panel shows what it wrote into this entry, and what came since.
+  if (panel.entry && link.entry === panel.entry) {
     remember(panel, false);
     return;
   }

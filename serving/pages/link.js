@@ -34,7 +34,7 @@ export function writeLink(panel, isNew) {
   const values = new URLSearchParams({ model: panel.model });
   if (example.value) values.set("example", example.value);
   if (!isLong(input)) values.set("input", JSON.stringify(input));
-  panel.entry = Math.random(); // the last one of this panel
+  panel.entry = Math.random(); // tells the panel's newest entry from older ones
   const address = `#${panel.name}?${values}`;
   const state = { input, entry: panel.entry };
   if (isNew) history.pushState(state, "", address);
