@@ -145,7 +145,7 @@ def describe_invalid(error):
     problem_in_body = {**first, "loc": parts}
     message = sentence(RequestValidationError([problem_in_body]))
     field = ".".join(str(part) for part in parts)
-    return RequestError(400, message, field=field or None)
+    return RequestError(400, message, field=field)
 
 
 # === Routes ===
@@ -191,7 +191,7 @@ def make_server_router():
 def make_models_router(names):
     """Makes the routes that describe models."""
     router = APIRouter(prefix="/v1/models", tags=["models"], responses=ERRORS)
-    example = names[0] if names else "NAME"
+    example = names[0]
     ModelName = Annotated[
         str,
         Path(
@@ -242,8 +242,5 @@ def describe_briefly(served):
     (`default`) and whether it is loaded (`ready`).
     """
     summary = served.summary()
-    description = {"name": served.name}
-    for field in ("task", "title", "label", "default", "ready"):
-        if field in summary:
-            description[field] = summary[field]
-    return description
+    fields = ("task", "title", "label", "default", "ready")
+    return {"name": served.name, **{field: summary[field] for field in fields}}

@@ -20,7 +20,7 @@ from colloquy.engine.cancellation import at_checkpoints
 from colloquy.engine.parallel import exclusive_calls
 from colloquy.serving.access import STOPPING
 from colloquy.serving.answers import RequestError
-from colloquy.serving.limits import Limits, check_count
+from colloquy.serving.limits import check_count
 from colloquy.serving.maps import cut_maps
 
 ROWS_AT_ONCE = 64
@@ -79,9 +79,9 @@ class BatchedModel:
     batches.
     """
 
-    def __init__(self, served, limits=None):
+    def __init__(self, served, limits):
         self.served = served
-        self._limits = limits or Limits()
+        self._limits = limits
         self._predictor = None
         # Guards the queues and `_is_closed`. Its lock is reentrant: `_enqueue` reads `queued`.
         self._changed = threading.Condition()

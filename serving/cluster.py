@@ -18,7 +18,7 @@ APPLICATION = "colloquy"
 """Name of the application and of its only deployment in Ray Serve."""
 
 
-def application(paths, replicas=(1, 1), limits=None, access=None):
+def application(paths, replicas, limits=None, access=None):
     """Describes the application for `start`; nothing is loaded yet.
 
     Args:

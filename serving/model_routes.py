@@ -5,7 +5,7 @@ these classes, and describes the routes at /docs.
 """
 
 import functools
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.routing import APIRoute
@@ -34,16 +34,6 @@ class Instances(Config):
     instances: Annotated[list[Config], Field(min_length=1)]
     signature_name: Literal["", "serving_default"] = ""
     """TensorFlow Serving's clients send it."""
-
-
-class BodyClasses(NamedTuple):
-    """The pydantic classes of the bodies of a model's routes."""
-
-    request: type[Instances]
-    predictions: type
-    """The response of `:predict`."""
-    explanations: type
-    """The response of `:explain`."""
 
 
 ERRORS = {
@@ -80,18 +70,17 @@ def make_router(model):
     """Makes the routes of a `serving.batching.BatchedModel`."""
     served = model.served
     router = APIRouter(tags=[served.name], responses=ERRORS, route_class=BoundedRoute)
-    body_classes = make_body_classes(served.predictor_class)
-    body_class = body_classes.request
+    body_class, predictions_class, explanations_class = make_body_classes(served.predictor_class)
 
     examples = {}
-    for example in served.summary().get("examples", []):
+    for example in served.summary()["examples"]:
         value = {"instances": [example["instance"]]}
         examples[example["title"]] = {"value": value}
     body_field = Body(openapi_examples=examples)
 
     @router.post(
         f"/v1/models/{served.name}:predict",
-        response_model=body_classes.predictions,
+        response_model=predictions_class,
         operation_id=f"predict_{served.name}",
     )
     async def predict(request: Request, body: Annotated[body_class, body_field]):
@@ -100,7 +89,7 @@ def make_router(model):
 
     @router.post(
         f"/v1/models/{served.name}:explain",
-        response_model=body_classes.explanations,
+        response_model=explanations_class,
         operation_id=f"explain_{served.name}",
     )
     async def explain(request: Request, body: Annotated[body_class, body_field]):
@@ -148,7 +137,11 @@ def find_model(request, name):
 
 @functools.cache
 def make_body_classes(predictor_class):
-    """Makes the `BodyClasses` of the models of a task, from its subclass of `Predictor`."""
+    """Makes the pydantic classes of the bodies of a model's routes, from its `Predictor` class.
+
+    Returns:
+        The class of requests, of the answers of `:predict`, and of those of `:explain`.
+    """
     name = predictor_class.__name__.removesuffix("Predictor")
     request_class = create_model(
         f"{name}Instances",
@@ -166,4 +159,4 @@ def make_body_classes(predictor_class):
     explanations_class = create_model(
         f"{name}Explanations", explanations=(list[explanation_class], ...)
     )
-    return BodyClasses(request_class, predictions_class, explanations_class)
+    return request_class, predictions_class, explanations_class

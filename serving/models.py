@@ -72,7 +72,7 @@ class Served:
 
     def card(self):
         """Returns name, version, the `summary` and the card as HTML. Loads nothing."""
-        html = render_markdown(self._facts.get("card", ""))
+        html = render_markdown(self._facts["card"])
         return {"name": self.name, "version": VERSION, **self.summary(), "card_html": html}
 
     def describe(self):

@@ -61,9 +61,20 @@ class Echo(Predictor):
         return self.answer([instance])[0], [letters]
 
 
+FACTS = {
+    "task": "echo",
+    "title": "An echo",
+    "label": "",
+    "default": False,
+    "examples": [],
+    "card": "",
+}
+"""The facts of a run that the server reads, see `serving.run_facts.describe_run`."""
+
+
 def served(predictor, name="echo", **facts):
     """A `Served` of a predictor."""
-    return Served(name, lambda: predictor, facts, type(predictor))
+    return Served(name, lambda: predictor, {**FACTS, **facts}, type(predictor))
 
 
 class Running:

@@ -15,7 +15,7 @@ from unittest.mock import AsyncMock
 import numpy as np
 import openapi_spec_validator
 import pytest
-from echo import Echo, served, try_out
+from echo import FACTS, Echo, served, try_out
 from fastapi.testclient import TestClient
 from helpers import until
 
@@ -50,7 +50,7 @@ def echo():
 
 @pytest.fixture
 def app(echo):
-    return create_app({"echo": served(echo, task="echo", examples=EXAMPLES)}, LIMITS)
+    return create_app({"echo": served(echo, examples=EXAMPLES)}, LIMITS)
 
 
 @pytest.fixture
@@ -80,12 +80,13 @@ def test_models_say_what_they_are_and_openais_clients_see_those_that_chat(client
     class Silent(Echo):
         conversation = Echo.__mro__[1].conversation
 
-    app.state.models["silent"] = BatchedModel(served(Silent(), "silent"))
+    app.state.models["silent"] = BatchedModel(served(Silent(), "silent"), LIMITS)
     listed = client.get("/v1/models").json()
     row = {"id": "echo", "object": "model", "created": 0, "owned_by": "colloquy"}
     assert (listed["object"], listed["data"]) == ("list", [row])
     assert listed["models"] == ["echo", "silent"]
-    assert listed["details"][0] == {"name": "echo", "task": "echo", "ready": True}
+    echo = {"name": "echo", "task": "echo", "title": "An echo", "label": "", "default": False}
+    assert listed["details"][0] == {**echo, "ready": True}
     state = client.get("/v1/models/echo").json()
     [version] = state["model_version_status"]
     assert (version["version"], version["state"]) == ("1", "AVAILABLE")
@@ -329,7 +330,7 @@ def test_an_answer_with_nan_is_refused_and_a_model_that_begins_with_one_is_left_
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server(echo):
-    app = create_app({"echo": served(echo), "bad": Served("bad", fail, {})}, LIMITS)
+    app = create_app({"echo": served(echo), "bad": Served("bad", fail, FACTS)}, LIMITS)
     with TestClient(app) as client:
         answer = client.get("/v1/models/bad/card")
         assert answer.status_code == 200
@@ -340,7 +341,7 @@ def test_a_model_that_cannot_be_loaded_is_an_error_of_the_server(echo):
 
 def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
     loads = []
-    model = Served("echo", lambda: loads.append(echo) or echo, {"task": "echo"}, Echo)
+    model = Served("echo", lambda: loads.append(echo) or echo, FACTS, Echo)
     with TestClient(create_app({"echo": model})) as client:
         assert not client.get("/v1/models").json()["details"][0]["ready"]
         assert loads == []
@@ -352,7 +353,7 @@ def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
 
 def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
     event = threading.Event()
-    cold = Served("cold", lambda: event.wait(5) and Echo(), {}, Echo)
+    cold = Served("cold", lambda: event.wait(5) and Echo(), FACTS, Echo)
     app = create_app({"echo": served(echo), "cold": cold})
     with TestClient(app) as client, concurrent.futures.ThreadPoolExecutor(40) as threads:
         predict(client, instances=[{"text": "a"}])  # loads it
@@ -369,8 +370,8 @@ def test_models_are_warmed_up_while_nobody_asks_and_faults_stop_no_other(echo, c
         raise StopIteration("nothing there")
 
     models = [
-        Served("bad", fail, {}),
-        Served("strange", fail_strangely, {}),
+        Served("bad", fail, FACTS),
+        Served("strange", fail_strangely, FACTS),
         served(echo),
     ]
     busy = threading.Event()

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import openapi_spec_validator
 import pytest
-from echo import try_out
+from echo import FACTS, try_out
 from fastapi.testclient import TestClient
 from helpers import TASKS_ONE_FAST, enlarge_weights, flip_bit, refusal
 
@@ -60,7 +60,7 @@ def test_a_card_is_known_before_its_model_is_loaded():
     def load():
         raise AssertionError("the model is loaded")
 
-    facts = {"task": "selection", "card": "# A card\n\n<b>no markup</b>"}
+    facts = {**FACTS, "card": "# A card\n\n<b>no markup</b>"}
     model = Served("dam", load, facts)
     with TestClient(create_app({"dam": model})) as client:
         card = client.get("/v1/models/dam/card").json()

@@ -11,7 +11,7 @@ import socket
 import time
 
 import pytest
-from echo import Running, ask
+from echo import Echo, Running, ask, served
 from helpers import until
 
 from colloquy.serving import connections as serving_connections
@@ -30,7 +30,8 @@ def predict(running, text=""):
 
 def test_ctrl_c_is_an_interruption_and_sigterm_a_normal_end():
     interrupted, ended = (
-        Server(create_app({}, Limits()), listen("127.0.0.1", 0), 1.0) for _ in range(2)
+        Server(create_app({"echo": served(Echo())}, Limits()), listen("127.0.0.1", 0), 1.0)
+        for _ in range(2)
     )
     interrupted.handle_exit(signal.SIGINT, None)
     with pytest.raises(KeyboardInterrupt):

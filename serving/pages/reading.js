@@ -174,12 +174,12 @@ function sayVerdict({ confidence, threshold, verdict }) {
 
 /** The answer and its alternatives, each a button that marks it in the text. */
 function listSpans(panel, passage, answer) {
-  const others = (answer.n_best || []).filter((span) => {
+  const others = answer.n_best.filter((span) => {
     return span.answer !== answer.answer && /[\p{L}\p{N}]/u.test(span.answer);
   });
   const list = element("ol", { class: "ranked" });
   const buttons = [answer, ...others].map((span) => {
-    const fraction = span.confidence ?? span.probability ?? 0;
+    const fraction = span.confidence ?? span.probability;
     const bar = makeBar(fraction, "", `Confidence: ${percent(fraction)}`);
     const text = element("span", { dir: "auto" }, span.answer);
     const button = element("button", { type: "button" }, bar, text);

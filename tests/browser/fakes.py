@@ -63,8 +63,7 @@ class Fake:
         return {**facts, **self.facts}
 
     def summary(self):
-        names = ("task", "title", "label", "default")
-        return {name: value for name, value in self.make_card().items() if name in names}
+        return {**self.make_card(), "ready": self.ready}
 
     @property
     def predictor(self):

@@ -3,9 +3,8 @@
 import pathlib
 
 import pytest
-from echo import Echo
+from echo import Echo, served
 
-from colloquy.serving.models import Served
 from tests.browser.conftest import PHONE, WIDE, Server, opened
 from tests.browser.fakes import make_models
 from tests.browser.steps import (
@@ -239,13 +238,11 @@ def test_axe_finds_nothing(browser, server):
 
 # === /docs ===
 
+ABC = {"title": "A text", "instance": {"text": "abc"}}
+
 
 def test_a_request_is_tried_out(open_page):
-    facts = {"task": "echo", "examples": [{"title": "A text", "instance": {"text": "abc"}}]}
-    server = Server({})
-    server.stop()
-    server.models = {"echo": Served("echo", Echo, facts, Echo)}
-    server.start()
+    server = Server({"echo": served(Echo(), examples=[ABC])})
     page = open_page(f"{server.url}docs")
     refused = []
     page.on("console", lambda message: refused.append(message.text))
