@@ -30,7 +30,7 @@ def compiled_models(task, predictor):
     if task == "selection":
         return [predictor.model, predictor._matching._values]
     if task == "dialog":
-        return [predictor.with_attention]
+        return [predictor.with_attention, predictor.responder.mask]
     if task == "generation":
         return [predictor.search.decoder_of_shape(search_shape(Decoding(), LONGEST))]
     return [predictor.span_finder.best_spans, predictor._flow_maps.encoder]

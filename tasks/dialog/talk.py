@@ -13,6 +13,7 @@ from scipy.special import softmax
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.cancellation import checkpoint
+from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.reader import Read
 
@@ -96,7 +97,8 @@ class Responder:
         inputs = self.reader.collate(reads)
         outputs = self.model.predict_on_batch({name: inputs[name] for name in self.model.input})
         logits_BTC, *hops = [np.asarray(output) for output in keras.tree.flatten(outputs)]
-        allowed_BTC, wished_BTE = self.mask.predict_on_batch(inputs)
+        state_inputs = {name: inputs[name] for name in STATE_INPUTS}
+        allowed_BTC, wished_BTE = self.mask.predict_on_batch(state_inputs)
 
         steps = []
         for b, read in enumerate(reads):
