@@ -191,7 +191,9 @@ class DialogState(keras.layers.Layer):
         keeps_B1 = keeps_B[:, None]
 
         # If the bot names several restaurants, the offer is the one with the highest number.
-        offer_B1 = ops.max(ops.where(named_by_bot_BE, self.restaurant_E, 0), axis=1, keepdims=True)
+        # JAX's `where` does not take a variable.
+        restaurant_E = ops.convert_to_tensor(self.restaurant_E)
+        offer_B1 = ops.max(ops.where(named_by_bot_BE, restaurant_E, 0), axis=1, keepdims=True)
         is_offer_BE = ops.arange(1 + self.entities) == offer_B1
         return State(
             called=state.called | calls_B,
