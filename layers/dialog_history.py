@@ -60,8 +60,12 @@ class SpeakerFeature(keras.layers.Layer):
     """Adds a learnt vector for the speaker to each sentence.
 
     It is the speaker word of Bordes et al. (2017), section 4.2. Sentences are float `(B, M, D)`,
-    speakers int `(B, M)`.
+    speakers int `(B, M)`. The implicit mask of the sentences is passed on.
     """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
     def build(self, x_shape, speakers_shape):
         initializer = keras.initializers.RandomNormal(stddev=0.1)

@@ -15,6 +15,8 @@ class Shortcut(keras.layers.Layer):
         identity:  o + x                                                      (residual, eq. 12)
         none:      o
 
+    The implicit mask of `o` is passed on.
+
     Args:
         kind: One of `KINDS`.
         activation: Activation of the gate: MEMMA's `tanh`, which also subtracts, or a `sigmoid` as
@@ -25,6 +27,7 @@ class Shortcut(keras.layers.Layer):
     def __init__(self, kind="gated", activation="tanh", **kwargs):
         super().__init__(**kwargs)
         check_choice("kind", kind, KINDS)
+        self.supports_masking = True
         self.kind = kind
         self.activation = activation
 

@@ -138,6 +138,8 @@ PASSES_ON = {
     "DynamicBiLSTM": "context",
     "MemoryAttention, plain": "query",
     "RecurrentDecoder luong_dot": "y",
+    "Shortcut gated": "output",
+    "SpeakerFeature": "x",
 }
 """Layers of several texts, and the argument whose mask the output gets."""
 
