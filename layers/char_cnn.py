@@ -64,6 +64,9 @@ class CharacterCNN(keras.layers.Layer):
         windows_NLF = zero_padding(self.convolution(e_NLE), mask_NL1)
         return ops.max(windows_NLF, axis=1)
 
+    def compute_output_shape(self, ids_shape):
+        return (ids_shape[0], self.filters)
+
 
 @keras.saving.register_keras_serializable("colloquy")
 class Highway(keras.layers.Layer):
@@ -92,3 +95,6 @@ class Highway(keras.layers.Layer):
     def call(self, x):
         t = self.gate(x)
         return t * self.transform(x) + (1 - t) * x
+
+    def compute_output_shape(self, x_shape):
+        return x_shape

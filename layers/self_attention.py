@@ -53,3 +53,6 @@ class SelfAttention(keras.layers.Layer):
         m_tilde_BTD = ops.matmul(a_BTK, m_BTD)
         fused = ops.concatenate([m_BTD, m_tilde_BTD, m_BTD * m_tilde_BTD], axis=-1)
         return m_BTD + self.fusion(fused)
+
+    def compute_output_shape(self, x_shape, mask_shape=None):
+        return x_shape

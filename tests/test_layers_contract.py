@@ -130,6 +130,18 @@ def test_a_sequential_model_passes_the_mask_of_its_words(parts):
     np.testing.assert_array_equal(to_numpy(mask), WORDS != 0)
 
 
+@pytest.mark.parametrize(
+    "name", ["BiLSTM", "CharacterCNN", "Highway", "SelfAttention", "SentenceGRU"]
+)
+def test_is_applied_to_each_text_of_several(name):
+    """In a functional model, where `TimeDistributed` asks a layer for its shape."""
+    layer = CASES[name].make()
+    x, *_ = CASES[name].inputs.values()
+    texts = keras.Input((T, *x.shape[1:]), dtype=str(x.dtype))
+    outputs = keras.layers.TimeDistributed(layer)(texts)
+    assert outputs.shape == (None, T, *layer(x).shape[1:])
+
+
 PASSES_ON = {
     "Attention dot": "query",
     "AttentionFlow": "context",
