@@ -17,15 +17,6 @@ STDDEV = 0.1
 """Standard deviation of fresh word vectors, as in MemN2N."""
 
 
-def position_signals(positions, length, dimension):
-    """The signals `PE` of `BagOfWords`, float `(length, dimension)`; zeros for `"none"`."""
-    if positions == "none":
-        return np.zeros((length, dimension), "float32")
-    if positions == "interleaved":
-        return interleaved_sinusoids(length, dimension)
-    return STDDEV * sinusoids(length, dimension, 10_000.0)
-
-
 @keras.saving.register_keras_serializable("colloquy")
 class BagOfWords(keras.layers.Layer):
     """A sentence is the sum of its words' vectors.
@@ -66,6 +57,8 @@ class BagOfWords(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         check_choice("positions", positions, ("none", "interleaved", "halves"))
+        if positions != "none" and max_words < 1:
+            raise ValueError(f"positions={positions!r} needs max_words. Received: {max_words}")
         self.vocabulary_size = vocabulary_size
         self.dimension = dimension
         self.max_words = max_words
@@ -84,10 +77,13 @@ class BagOfWords(keras.layers.Layer):
 
         if self.positions == "none":
             return
+        if self.positions == "interleaved":
+            self.PE_WD = interleaved_sinusoids(self.max_words, self.dimension)
+        else:
+            self.PE_WD = STDDEV * sinusoids(self.max_words, self.dimension, 10_000.0)
         # A sentence of n words gets the sum of the signals of n places: `PE` [p, q, r] gives
         # [0, p, p + q, p + q + r].
-        signals_WD = position_signals(self.positions, self.max_words, self.dimension)
-        self.sum_by_length = np.cumsum(np.pad(signals_WD, ((1, 0), (0, 0))), axis=0)
+        self.sum_by_length = np.cumsum(np.pad(self.PE_WD, ((1, 0), (0, 0))), axis=0)
 
     def look_up(self, ids):
         """Scaled word vectors, zero for padding."""

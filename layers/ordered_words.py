@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from colloquy.layers import check_choice
-from colloquy.layers.bag_of_words import BagOfWords, position_signals
+from colloquy.layers.bag_of_words import BagOfWords
 from colloquy.layers.masking import mask_from_ids, zero_padding
 from colloquy.layers.memory_attention import MemoryAttention
 
@@ -51,10 +51,11 @@ class OrderedWords(BagOfWords):
         scale=1.0,
         **kwargs,
     ):
-        super().__init__(vocabulary_size, dimension, max_words, positions, scale, **kwargs)
         check_choice("encoding", encoding, ("position", "attention"))
+        if encoding == "position":
+            positions = "none"
+        super().__init__(vocabulary_size, dimension, max_words, positions, scale, **kwargs)
         self.encoding = encoding
-        self.heads = heads
         self.trained = trained
         if encoding == "attention":
             divisor = (self.dimension / heads) ** 0.5
@@ -65,7 +66,6 @@ class OrderedWords(BagOfWords):
     def build(self, ids_shape, rows_shape=None):
         super().build(ids_shape, rows_shape)
         self.embeddings.trainable = self.trained
-        self.places_WD = position_signals(self.positions, self.max_words, self.dimension)
         if self.encoding == "attention":
             self.attend.build((None, None, self.dimension), (None, None, self.dimension))
 
@@ -90,11 +90,13 @@ class OrderedWords(BagOfWords):
         return without_k_SD - k_D * with_k_SD
 
     def _attention(self, E_SWD, mask_SW):
-        place_SW = ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1
-        place_SW = ops.clip(place_SW, 0, self.max_words - 1)
-        places_WD = ops.convert_to_tensor(self.places_WD, dtype=E_SWD.dtype)
-        PE_SWD = ops.take(places_WD, place_SW, axis=0)
-        y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
+        y_SWD = E_SWD
+        if self.positions != "none":
+            place_SW = ops.cumsum(ops.cast(mask_SW, "int32"), axis=1) - 1
+            place_SW = ops.clip(place_SW, 0, self.max_words - 1)
+            PE_WD = ops.convert_to_tensor(self.PE_WD, dtype=E_SWD.dtype)
+            PE_SWD = ops.take(PE_WD, place_SW, axis=0)
+            y_SWD = zero_padding(E_SWD + PE_SWD, mask_SW[..., None])
         is_pair_SWW = mask_SW[:, :, None] & mask_SW[:, None, :]
         attended_SWD, _ = self.attend(y_SWD, y_SWD, is_pair_SWW)
         return ops.sum(y_SWD + attended_SWD, axis=1)

@@ -221,7 +221,7 @@ def _signal_of(layer):
 
 def ordered_in_loops(ids, layer):
     """`layers.ordered_words` of one sentence, word by word."""
-    [table], d, heads = float64(layer.embeddings), layer.dimension, layer.heads
+    [table], d = float64(layer.embeddings), layer.dimension
     words = [layer.scale * table[id] for id in ids if id]
     J, x = len(words), np.zeros(d)
     if layer.encoding == "position":
@@ -232,6 +232,7 @@ def ordered_in_loops(ids, layer):
     signal = _signal_of(layer)
     y = [word + signal[j] for j, word in enumerate(words)]
     W = {weight.name: np.asarray(weight, "float64") for weight in layer.attend.weights}
+    heads = layer.attend.heads
     for query in y:
         x += query
         for h in range(heads):

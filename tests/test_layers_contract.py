@@ -13,6 +13,7 @@ from colloquy import layers
 from colloquy.layers.attention import Attention
 from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.attentive_module import AttentiveModule
+from colloquy.layers.bag_of_words import BagOfWords
 from colloquy.layers.bilstm import BiLSTM
 from colloquy.layers.char_cnn import Highway
 from colloquy.layers.cross_match import CrossMatch
@@ -316,11 +317,13 @@ def test_ignores_padding(name, garbage):
         (lambda: AttentionFlow(kind="no"), "kind='no'"),
         (lambda: AttentionFlow(fusion="no"), "fusion='no'"),
         (lambda: AttentiveModule("padding"), "masking='padding'"),
+        (lambda: BagOfWords(V, D, positions="halves"), "'halves' needs max_words. Received: 0"),
         (lambda: CrossMatch("padding"), "masking='padding'"),
         (lambda: MatchAggregation(masking="padding"), "masking='padding'"),
         (lambda: MemoryAttention(7).build((B, T, D), (B, S, D)), "features=11, heads=7"),
         (lambda: MemoryAttention(2, projected=False), "heads=2, projected=False"),
         (lambda: OrderedWords(V, D, encoding="sum"), "encoding='sum'"),
+        (lambda: OrderedWords(V, D, encoding="attention"), "needs max_words. Received: 0"),
         (lambda: RecurrentEncoder("rnn"), "cell='rnn'"),
         (lambda: RecurrentEncoder(merge="mul"), "merge='mul'"),
         (lambda: RecurrentEncoder(units=7), "must be even.*units=7"),
