@@ -12,7 +12,6 @@ from colloquy.layers.masking import mask_or_all_real, zero_padding
 from colloquy.layers.padding_last import apply_padding_last
 
 
-@keras.saving.register_keras_serializable("colloquy")
 class ReadingCell(AttentionCell):
     """A recurrent cell that attends to a query at each word, by the word and by its own state.
 

@@ -174,7 +174,6 @@ def baselines_of(
     train: Sequence[str],
     sources: Sequence[str],
     targets: Sequence[str],
-    seed: int = 1,
     several: bool = False,
 ) -> dict:
     """Metrics of replies that need no model.
@@ -187,7 +186,6 @@ def baselines_of(
     Args:
         train: The targets of train; without any, only `human` is computed.
         sources, targets: The pairs of the split.
-        seed: Seed of the random replies.
         several: One constant or random reply to each source, compared with all its targets at once;
             otherwise one reply to each pair.
     """
@@ -201,7 +199,7 @@ def baselines_of(
         constant = [most_frequent] * len(references)
         baselines[f"constant, {most_frequent:.60}"] = generation_metrics(constant, references)
 
-        rng = random.Random(seed)
+        rng = random.Random(1)
         drawn = [rng.choice(train) for _ in references]
         baselines["random reply of train"] = generation_metrics(drawn, references)
 

@@ -22,8 +22,10 @@ TwoSizes = tuple[NonNegative, NonNegative]
 """Two sizes; often the shape of a table."""
 
 
-class DatasetConfig(Config):
-    """Sizes that `train.py` takes from the prepared dataset."""
+class MemoryConfig(Config):
+    """Fields of every memory network for dialog."""
+
+    # === What the dataset decides ===
 
     vocabulary_size: Positive
     """Words with an id, 1 to this."""
@@ -42,9 +44,7 @@ class DatasetConfig(Config):
     match_candidates: TwoSizes = (0, 0)
     """Its `candidates`."""
 
-
-class MemoryConfig(DatasetConfig):
-    """Fields of every memory network for dialog."""
+    # === The network and its training ===
 
     embedding_dim: Positive = 128
     """`d_model`, features of word vectors and states."""

@@ -45,7 +45,7 @@ RANDOM = "random reply of train"
 
 
 def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said():
-    metrics = baselines_of(TRAIN, SOURCES, TARGETS, seed=3)
+    metrics = baselines_of(TRAIN, SOURCES, TARGETS)
     # Source `q` has the same target twice, which counts once.
     human = "human, 1 sources with several targets"
     assert list(metrics) == [CONSTANT, RANDOM, human]
@@ -53,7 +53,7 @@ def test_baselines_are_frequent_and_random_targets_of_train_and_what_people_said
     assert metrics[CONSTANT] == generation_metrics(["b c"] * 6, references)
     assert metrics[CONSTANT]["length"] == 2
     assert metrics[CONSTANT]["distinct-1"] == 2 / 12
-    rng = random.Random(3)
+    rng = random.Random(1)
     drawn = [rng.choice(TRAIN) for _ in TARGETS]
     assert metrics[RANDOM] == generation_metrics(drawn, references)
     assert metrics[human] == generation_metrics(["a b c d"], [["a b d d", "d a b c"]])
