@@ -38,8 +38,8 @@ class RecurrentEncoder(keras.layers.Layer):
 
     Call arguments:
         x: Float `(B, S, E)`.
-        mask: Boolean `(B, S)`, `True` = real; padding is at the end and changes nothing.
-            `None`: the implicit mask of `x`, or else every word is real.
+        mask: Boolean `(B, S)`, `True` = real; padding may be anywhere. `None`: the implicit mask
+            of `x`, or else every word is real.
 
     Returns:
         List: the memory, float `(B, S, H)`, zeros at padding, with the implicit mask of
