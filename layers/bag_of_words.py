@@ -89,7 +89,8 @@ class BagOfWords(keras.layers.Layer):
         """Scaled word vectors, zero for padding."""
         # Zeroing that row of the table is cheaper than a mask over all words.
         table = ops.cast(self.embeddings * self.is_word * self.scale, self.compute_dtype)
-        return ops.take(table, ids, axis=0)
+        # `keras.Sequential` casts its input to floats, ids too.
+        return ops.take(table, ops.cast(ids, "int32"), axis=0)
 
     def call(self, ids, rows=None, count=None):
         words = self.look_up(ids)

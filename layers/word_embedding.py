@@ -33,9 +33,8 @@ class WordEmbedding(keras.layers.Embedding):
     """
 
     def call(self, ids):
-        if keras.backend.standardize_dtype(ids.dtype) not in ("int32", "int64"):
-            # `keras.Sequential` casts its input to floats, ids too.
-            ids = ops.cast(ids, "int32")
+        # `keras.Sequential` casts its input to floats, ids too.
+        ids = ops.cast(ids, "int32")
         return ops.cast(look_up(self.embeddings, ids), self.compute_dtype)
 
 

@@ -143,6 +143,18 @@ def test_is_applied_to_each_text_of_several(name):
     assert outputs.shape == (None, T, *layer(x).shape[1:])
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["BagOfWords, none", "CharacterCNN", "OrderedWords, position", "SentenceGRU", "WordEmbedding"],
+)
+def test_a_sequential_model_takes_ids(name):
+    """`Sequential` casts them to floats."""
+    layer = CASES[name].make()
+    np.testing.assert_array_equal(
+        to_numpy(keras.Sequential([layer])(WORDS)), to_numpy(layer(WORDS))
+    )
+
+
 PASSES_ON = {
     "Attention dot": "query",
     "AttentionFlow": "context",
