@@ -39,17 +39,21 @@ def scores(path: PathLike = RESULTS / "scores.jsonl") -> list[dict]:
     path = Path(path)
     if not path.exists():
         return []
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        rows = [json.loads(line) for line in lines if line]
-    except ValueError as error:
-        raise UserError(f"{path}: expected a JSON object per line. {error}") from error
-    for row in rows:
+    rows = []
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:  # no JSON, or no UTF-8
+            row = None
         if not isinstance(row, dict) or not FIELDS_OF_ROWS <= row.keys():
             raise UserError(
-                f"{path}: expected JSON objects with {', '.join(sorted(FIELDS_OF_ROWS))}. "
-                f"Received: {in_one_line(row, 60)}"
+                f"{path}, line {number}: expected a JSON object with "
+                f"{', '.join(sorted(FIELDS_OF_ROWS))}. "
+                f"Received: {in_one_line(line.decode(errors='replace'), 60)}"
             )
+        rows.append(row)
     return rows
 
 

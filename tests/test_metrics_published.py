@@ -2,8 +2,13 @@
 `metrics.tables`.
 """
 
+import json
+
+import pytest
+from helpers import refusal, written
+
 from colloquy.metrics import dialog, generation, reading_comprehension
-from colloquy.metrics.published import published, published_beside, reference_rows
+from colloquy.metrics.published import published, published_beside, reference_rows, scores
 from colloquy.metrics.ranking import METRICS
 from colloquy.metrics.tables import by_corpus
 
@@ -35,6 +40,14 @@ def test_rows_beside_a_corpus_are_scores_and_name_another_corpus():
     assert stand_in["model"].endswith("another corpus: ubuntu-v1")
     assert stand_in["metrics"]["R10@1"] == 0.767
     assert published_beside("selection", "ubuntu-v1") == published("ubuntu-v1")
+
+
+@pytest.mark.parametrize("damaged", [b'{"recipe": ', b'{"recipe": "MEMMA"}', b"7", b'"\xff"'])
+def test_a_damaged_line_of_scores_is_named(tmp_path, damaged):
+    file = written(tmp_path / "scores.jsonl", json.dumps(row("MEMMA")) + "\r\n\r\n")
+    assert scores(file) == [row("MEMMA")]
+    written(file, file.read_bytes() + damaged)
+    assert refusal(scores, file).startswith(f"{file}, line 3: expected a JSON object with corpus,")
 
 
 # === Tables ===
