@@ -33,12 +33,12 @@ def convolve_and_pool(x, mask, kernel, bias):
     around = [(1, 1 + cells) for cells in after]
     x = ops.pad(x, [(0, 0), *around, (0, 0)])
     mask = ops.pad(mask, [(0, 0), *[(0, cells) for cells in after]])
-    x = ops.conv(x, ops.cast(kernel, x.dtype), padding="valid")
+    x = ops.conv(x, kernel, padding="valid")
 
     # A bias and ELU keep the order of numbers, so they can follow the maximum: there, only one of
     # 27 cells is left to compute.
     x, mask = max_pool_3d(x, mask)
-    x = ops.elu(add_bias(x, ops.cast(bias, x.dtype)))
+    x = ops.elu(add_bias(x, bias))
     return zero_padding(x, mask[..., None]), mask
 
 
