@@ -10,7 +10,7 @@ import math
 
 from keras import ops
 
-from colloquy.layers.masking import LOWEST
+from colloquy.layers.masking import MASKED_LOGIT
 
 BLOCK = 64
 """Words of a block."""
@@ -26,7 +26,8 @@ def top_words(logits_BKV, n):
     num_blocks = math.ceil(V / BLOCK)
     W = num_blocks * BLOCK
     logits_NV = ops.reshape(logits_BKV, (-1, V))
-    logits_NW = ops.pad(logits_NV, [(0, 0), (0, W - V)], constant_values=LOWEST)
+    # The padding is below words of the logit `LOWEST`, so it is never among the largest.
+    logits_NW = ops.pad(logits_NV, [(0, 0), (0, W - V)], constant_values=MASKED_LOGIT)
 
     # The best blocks, in the order of the vocabulary: of equal logits the first word is chosen.
     logits_Nbs = ops.reshape(logits_NW, (-1, num_blocks, BLOCK))

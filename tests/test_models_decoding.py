@@ -193,6 +193,14 @@ def test_the_top_words_are_those_of_a_whole_search(n, largest):
     np.testing.assert_array_equal(to_numpy(words), to_numpy(expected_words))
 
 
+def test_top_words_are_words_where_few_are_allowed():
+    """PyTorch chooses any of equal logits."""
+    logits = np.full((1, 1, BLOCK + 3), LOWEST, "float32")
+    logits[..., 5] = 1.0
+    _, words = top_words(ops.convert_to_tensor(logits), 4)
+    assert to_numpy(words).max() < BLOCK + 3
+
+
 SEARCHES = [
     {"length_penalty": 2.0, "min_length": 3},
     {"block_ngrams": 2},
