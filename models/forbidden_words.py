@@ -63,13 +63,14 @@ def _repeating_words(ids_BKL, t, n_B11):
     L = ids_BKL.shape[2]
     position_L = ops.arange(L)
     has_words_before_B1L = (n_B11 > 0) & (position_L < t) & (position_L >= n_B11 - 1)
-    is_repeating_BKL = ops.broadcast_to(has_words_before_B1L, ops.shape(ids_BKL))
+    is_repeating_BKL = has_words_before_B1L
     for i in range(1, min(LONGEST_BLOCKED, L)):
         # The word i places before each word, [0, 7, 8, 9, 8] for i = 1, and the reply's i-th last
         before_BKL = ops.pad(ids_BKL, [(0, 0), (0, 0), (i, 0)])[..., :L]
         last_BK1 = ops.take(ids_BKL, ops.maximum(t - i, 0), axis=2)[..., None]
         is_beyond_ngram_B11 = i > n_B11 - 1
-        is_repeating_BKL &= (before_BKL == last_BK1) | is_beyond_ngram_B11
+        is_same_word_BKL = (before_BKL == last_BK1) | is_beyond_ngram_B11
+        is_repeating_BKL = is_repeating_BKL & is_same_word_BKL
     return ops.where(is_repeating_BKL, ids_BKL, 0)
 
 

@@ -128,6 +128,7 @@ def run(model, source, decoding, noise=None):
     inputs = {"source": source, **decoding_inputs([decoding] * len(source))}
     if noise is not None:
         inputs["noise"] = noise
+    inputs = {name: ops.convert_to_tensor(array) for name, array in inputs.items()}
     num_beams = decoding.beam
     reply_length = decoding.max_length
     ids, scores = decode(
