@@ -85,7 +85,7 @@ class States(NamedTuple):
     n: Any
 
 
-def bilstm(x_BTD, mask_BT, forward, backward, training=False):
+def bilstm(x_BTD, mask_BT, forward, backward, training):
     """Computes `keras.layers.Bidirectional` of two LSTMs.
 
     Args:

@@ -2,7 +2,7 @@
 
 import collections
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 NO_FRACTIONS = {"perplexity", "length"}
 """Metrics that are not from 0 to 1."""
@@ -174,10 +174,10 @@ def _decimals(value, metric):
     return number(value, digits=2 if metric in NO_FRACTIONS else 3)
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float, digits: int) -> str:
     """Formats a number. One with three decimals is a score, written without the leading zero.
 
-    >>> number(0.5), number(34.2819, 2)
+    >>> number(0.5, 3), number(34.2819, 2)
     ('.500', '34.28')
     """
     text = f"{value:,.{digits}f}"
@@ -187,7 +187,7 @@ def number(value: float, digits: int = 3) -> str:
 # === Markdown ===
 
 
-def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """The text of a table, without empty columns at its end; an empty cell is one space wide."""
     while lines and not any(line[-1] for line in lines):
         header = header[:-1]
