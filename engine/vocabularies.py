@@ -97,7 +97,8 @@ def start_from(source: PathLike | Run, model: "keras.Model", dataset: Any, task_
 
     fresh_layers = {_layer(path) for path in fresh_weights if path not in trained_weights}
     for path, weight in trained_weights.items():
-        if _layer(path) not in fresh_layers:
+        # A table of ids, such as the words of a bot's candidates, stays that of the dataset.
+        if _layer(path) not in fresh_layers and weight.dtype != "int32":
             fresh_weights[path].assign(weight)
     if fresh_layers:
         names = ", ".join(sorted(fresh_layers))

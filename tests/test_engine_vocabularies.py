@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import TASKS_ONE_FAST, copy_of, evaluate, ran, script_refusal, train_small
+from helpers import TASKS_ONE_FAST, copy_of, evaluate, ran, refusal, script_refusal, train_small
 
 from colloquy.base.files import UserError
 from colloquy.data.prepared import METADATA, VOCABULARY
@@ -82,6 +82,21 @@ def test_a_training_starts_from_the_weights_of_a_run(trained_dialog, tmp_path):
         "epochs": begun.history()[-1]["epoch"],
         "seconds": begun.history()[-1]["seconds"],
     }
+
+
+def test_candidates_are_those_of_the_dataset(trained_dialog, tmp_path):
+    task, run = TASKS["dialog"], trained_dialog
+    data = task.dataset_of(run).path
+    other = shutil.copytree(data, tmp_path / "other")
+    candidates = (data / "candidates.txt").read_text().splitlines()
+    (other / "candidates.txt").write_text("\n".join(reversed(candidates)))
+    begun = train_small(
+        task.name, other, tmp_path / "begun", init_from=run.path, epochs=1e-6, learning_rate=0.0
+    )
+    words = task.load_dataset(other).domain.encoded_candidates.words.flat()
+    np.testing.assert_array_equal(begun.load_model().get_layer("candidate_words").ids, words)
+    message = refusal(evaluate, task, begun.path, data=data)
+    assert f"{data} has other candidates or entities than {begun.path}" in message
 
 
 @pytest.mark.slow

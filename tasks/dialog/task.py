@@ -5,7 +5,7 @@ import shutil
 
 import keras
 
-from colloquy.base.files import atomic_file
+from colloquy.base.files import UserError, atomic_file
 from colloquy.data.batching import batches_by_size
 from colloquy.data.samples import DIALOG_BABI
 from colloquy.data.sequences import round_up
@@ -108,6 +108,7 @@ class DialogTask(task.Task):
 
     def measure(self, scoring):
         """See `engine.task.Task.measure`."""
+        _check_numbers(scoring.run, scoring.dataset)
         examples = scoring.examples
         mask = None
         if scoring.options.action_mask:
@@ -166,6 +167,16 @@ class DialogTask(task.Task):
         from colloquy.tasks.dialog.export import dialog_archive
 
         return dialog_archive(DialogPredictor(run, model))
+
+
+def _check_numbers(run, dataset):
+    """Refuses a dataset in which a number means another candidate or entity than in a run."""
+    domain = Domain.load(run.path)
+    if (domain.candidates, domain.entities) != (dataset.domain.candidates, dataset.domain.entities):
+        raise UserError(
+            f"{dataset.path} has other candidates or entities than {run.path}, or another order of "
+            "them: they come from different preparations"
+        )
 
 
 def _answer_lines(domain, split, predicted):
