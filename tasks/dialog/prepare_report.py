@@ -36,13 +36,13 @@ def show_examples(dialogs, vocabulary):
 
 
 def note_unknown_words(name, vocabulary, candidates, knowledge, report):
-    """Notes words that a bot would need and that a known vocabulary lacks."""
+    """Notes words of a bot's candidates and facts that a known vocabulary lacks."""
     texts = [*candidates, *(" ".join(fact) for fact in knowledge)]
     unknown = sorted(set(" ".join(texts).split()).difference(vocabulary.words))
     if unknown:
         report.note(
             f"{name}: --vocabulary_of lacks words of its candidates and facts, so a bot that is "
-            f"trained on it gives no response with them: {shorten(unknown)}"
+            f"trained on it reads them all as one unknown word: {shorten(unknown)}"
         )
 
 
