@@ -69,7 +69,9 @@ TRAIN = [
 
 @pytest.fixture(scope="module")
 def rules():
-    return learn(DOMAIN, split_of(DOMAIN, TRAIN), batch_size=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("colloquy.tasks.dialog.rules.BATCH_SIZE", 2)  # of 3 dialogs
+        return learn(DOMAIN, split_of(DOMAIN, TRAIN))
 
 
 @pytest.fixture(scope="module")

@@ -84,8 +84,9 @@ def memma_config(dataset, settings):
     return build_config(dialog, MODELS["memma"], dataset, model_settings)
 
 
-def test_predict_takes_the_best_candidate_of_each_turn(sample):
-    batch_size = 3  # of 7 dialogs: the last batch is a part
+def test_predict_takes_the_best_candidate_of_each_turn(sample, monkeypatch):
+    # Of 7 dialogs: the last batch is a part.
+    monkeypatch.setattr("colloquy.tasks.dialog.scoring.BATCH_SIZE", 3)
     split = sample.splits["dev"]
     settings = {"embedding_dim": 6, "heads": 2, "hops": 1, "match_types": True, "positions": "none"}
     model = MODELS["memma"].build(memma_config(sample, settings))
@@ -97,7 +98,7 @@ def test_predict_takes_the_best_candidate_of_each_turn(sample):
         expected += np.argmax(model(inputs)[0], axis=1).tolist()
     assert len(set(expected)) > 20  # turns differ, so a mix-up would show
 
-    assert predict(model, split, batch_size).tolist() == expected
+    assert predict(model, split).tolist() == expected
     metrics, score = dialog.validate(model, split)
     assert metrics == dialog_metrics(expected, split.answers, split.dialog)
     assert score == metrics["per_response"] == np.mean(expected == split.answers)

@@ -88,16 +88,14 @@ def _find_checks(domain, rules):
     Candidate c may be given only if its entity `entity_C[c]` meets condition n. 0, padding, stands
     for no entity. One array holds one entity of each candidate, so that several are several checks.
     """
-    entities_CK = domain.tables.candidate_entities
+    templates_C = domain.tables.template_numbers
     checks = {}
-    for c, template in enumerate(domain.tables.template_numbers):
-        conditions_by_type = rules.conditions[template]
-        for k, entity in enumerate(entities_CK[c]):
-            # A padding has no type and no conditions.
-            entity_type = domain.entity(entity).type if entity else None
-            for condition in conditions_by_type.get(entity_type, ()):
+    for c, entities in enumerate(domain.encoded_candidates.entities.lists()):
+        conditions_by_type = rules.conditions[templates_C[c]]
+        for k, entity in enumerate(entities):
+            for condition in conditions_by_type.get(domain.entity(entity).type, ()):
                 check = (CONDITIONS.index(condition), k)
-                entity_C = checks.setdefault(check, np.zeros(len(entities_CK), np.int32))
+                entity_C = checks.setdefault(check, np.zeros(len(templates_C), np.int32))
                 entity_C[c] = entity
     return [(n, entity_C) for (n, _), entity_C in checks.items()]
 

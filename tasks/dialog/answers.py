@@ -8,7 +8,6 @@ from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.tasks.dialog.talk import Candidate
 
-NEVER_SAID = "users of the training dialogs never say "
 NO_RESPONSE_FITS = "none of its responses may follow here"
 
 
@@ -81,7 +80,7 @@ def make_answer(steps):
     if not last.best:
         reason = NO_RESPONSE_FITS
         if last.read.unknown:
-            reason = f"{NEVER_SAID}{', '.join(last.read.unknown)}"
+            reason = f"users of the training dialogs never say {', '.join(last.read.unknown)}"
         judgement = {"good": False, "reason": reason}
     return Answer(
         response=first.response,

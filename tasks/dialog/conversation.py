@@ -1,5 +1,6 @@
 """Conversations of a user and an assistant, as a chat has them, and histories of a dialog model."""
 
+import functools
 import itertools
 
 from colloquy.tasks.dialog.reader import check_facts
@@ -28,13 +29,11 @@ def make_history(said, domain):
 
     history = []
     num_facts = 0
-    facts_by_call = {}  # a conversation may repeat a call
+    search = functools.cache(domain.search)  # a conversation may repeat a call
     for (speaker, text), (next_speaker, _) in itertools.pairwise([*lines, ("user", "")]):
         history.append({"speaker": speaker, "text": text})
         if speaker == next_speaker == "bot":
-            if text not in facts_by_call:
-                facts_by_call[text] = domain.search(text)
-            facts = facts_by_call[text]
+            facts = search(text)
             num_facts += len(facts)
             check_facts(num_facts)
             history += [{"speaker": "fact", "text": fact} for fact in facts]

@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 class DialogReader:
-    """Reads conversations; `tasks.dialog.export` does the same in a graph.
+    """Reads conversations; `tasks.dialog.graph_history` does the same in a graph.
 
     Args:
         domain: A `tasks.dialog.domain.Domain`.

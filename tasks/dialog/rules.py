@@ -20,6 +20,8 @@ from colloquy.base.config import Config, NonNegative
 from colloquy.layers.dialog_state import CONDITIONS, FLAGS, INPUTS, DialogState
 from colloquy.tasks.dialog.split import PADDING
 
+BATCH_SIZE = 32
+
 
 class Rules(Config):
     """The contents of `action_mask.json`."""
@@ -59,8 +61,8 @@ def state_model(domain):
 def state_names(domain):
     """Returns the names of slots and flags in `Rules.states`, in the order of `DialogState`.
 
-    A state is their names with spaces between them. So that each name is one word, and another one
-    than a flag's, a type without a name is written `R_`, and a type `found` is written `R_found`.
+    A state is their names with spaces between them, so each name must be one word, and no type may
+    have the name of a flag: a type without a name is written `R_`, a type `found` `R_found`.
     """
     types = [f"R_{name}" if name in ("", *FLAGS) else name for name in domain.types]
     return [*types, *FLAGS]
@@ -81,9 +83,9 @@ class UsedResponse(NamedTuple):
     """For each of its entities, the type, and the `CONDITIONS` that it meets when it is given."""
 
 
-def learn(domain, split, batch_size=32):
+def learn(domain, split):
     """Learns the `Rules` from the train split, a `tasks.dialog.split.DialogSplit`."""
-    responses = _used_responses(domain, split, batch_size)
+    responses = _used_responses(domain, split)
     return Rules(
         templates=domain.tables.templates,
         states=_learn_states(responses),
@@ -92,14 +94,14 @@ def learn(domain, split, batch_size=32):
     )
 
 
-def _used_responses(domain, split, batch_size):
+def _used_responses(domain, split):
     """Lists the `UsedResponse`s of a split, in order."""
     state_of = state_model(domain)
     names_S = state_names(domain)
     entities_of_candidates = domain.encoded_candidates.entities.lists()
     responses = []
-    for start in range(0, len(split), batch_size):
-        dialogs = range(start, min(start + batch_size, len(split)))
+    for start in range(0, len(split), BATCH_SIZE):
+        dialogs = range(len(split))[start : start + BATCH_SIZE]
         inputs, answers_BT = split.collate(dialogs, INPUTS)
         known_BTS, met_BTNE = state_of.predict_on_batch(inputs)
         for b, t in np.argwhere(answers_BT != PADDING):

@@ -12,6 +12,8 @@ from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.dialog import ADDED
 
+BATCH_SIZE = 32
+
 
 class Options(ScoringOptions):
     """Settings of `evaluate.py --set` for dialogs."""
@@ -20,13 +22,12 @@ class Options(ScoringOptions):
     """Choose only responses that the run's action mask allows."""
 
 
-def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=None):
+def predict(model, split, progress=iter, length_multiple=4, mask=None):
     """Predicts the candidate with the largest logit at each turn.
 
     Args:
         model: A dialog model.
         split: A `DialogSplit`.
-        batch_size: Dialogs per batch.
         progress: Wraps the list of batches, to show progress.
         length_multiple: Sizes of a batch are rounded up to a multiple of it.
         mask: An `ActionMask`, or `None`. Where it allows no candidate, the prediction is -1.
@@ -54,7 +55,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
         return is_real_BT, best_BT
 
     predicted = np.zeros_like(split.answers)
-    batches = batches_by_size(split.sizes, batch_size)
+    batches = batches_by_size(split.sizes, BATCH_SIZE)
     compile_for_all_sizes(model)
     results = results_of(predict_batch, make_arrays, batches, progress)
     for dialogs, (is_real_BT, best_BT) in results:
@@ -67,8 +68,7 @@ def predict(model, split, batch_size=32, progress=iter, length_multiple=4, mask=
 
 def _best_allowed(logits_BTC, mask, inputs):
     """The candidate with the largest logit of those that an `ActionMask` allows; -1: none."""
-    state_inputs = {name: inputs[name] for name in STATE_INPUTS}
-    allowed_BTC, _wished = mask.predict_on_batch(state_inputs)
+    allowed_BTC, _wished = mask.predict_on_batch(inputs)
     allowed_logits_BTC = np.where(allowed_BTC, logits_BTC, -np.inf)
     best_BT = np.argmax(allowed_logits_BTC, axis=2)
     has_allowed_BT = allowed_BTC.any(axis=2)

@@ -61,21 +61,19 @@ class Responder:
 
     def talk(self, reads):
         """The `Step`s that answer each `Read`: one, and more while the bot continues by itself."""
-        reads = list(reads)
         talks = [[] for _ in reads]
-        waiting = range(len(reads))
-        while waiting:
+        reads_by_talk = dict(enumerate(reads))  # of the talks in which the bot speaks next
+        while reads_by_talk:
             checkpoint()
-            steps = self.respond([reads[i] for i in waiting])
-            continuing = []
-            for i, step in zip(waiting, steps, strict=True):
-                talks[i].append(step)
-                facts = [Turn("fact", text) for text in step.facts]
-                added = [Turn("bot", step.response), *facts, Turn("user", SILENCE)]
-                reads[i] = Read([*step.read.turns, *added], unknown=[])
-                if self._continues(talks[i]):
-                    continuing.append(i)
-            waiting = continuing
+            steps = self.respond(reads_by_talk.values())
+            next_reads = {}
+            for number, step in zip(reads_by_talk, steps, strict=True):
+                talks[number].append(step)
+                if self._continues(talks[number]):
+                    facts = [Turn("fact", text) for text in step.facts]
+                    added = [Turn("bot", step.response), *facts, Turn("user", SILENCE)]
+                    next_reads[number] = Read([*step.read.turns, *added], unknown=[])
+            reads_by_talk = next_reads
         return talks
 
     def _continues(self, steps):
