@@ -73,9 +73,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def make_sample(self, directory: pathlib.Path) -> None:
-        """Writes the embedded sample's raw files to `directory/raw`, and prepares them into
-        `directory/prepared`.
-        """
+        """Prepares the embedded sample into `directory/prepared`."""
 
     @abc.abstractmethod
     def load_dataset(self, path: PathLike) -> Any:

@@ -69,8 +69,8 @@ class TwoContexts(NamedTuple):
         """Makes the arrays of a batch of a `ReadingSplit`, see `Questions.collate`."""
         questions = ask_twice(split, self)
         rows = np.arange(len(questions))
-        windows = questions.windows_of_answers(rows, self.training.max_context)
-        return questions.collate(rows, windows, self.training.max_question, multiples)
+        batch = QuestionBatch(rows, self.training.max_context, self.training.max_question)
+        return batch.collate(questions, multiples)
 
 
 def ask_twice(split, batch):

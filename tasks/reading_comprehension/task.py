@@ -1,7 +1,5 @@
 """Reading comprehension: data, training, scoring and use of its models."""
 
-import shutil
-
 import keras
 
 from colloquy.base.files import UserError
@@ -47,8 +45,7 @@ class ReadingComprehensionTask(task.Task):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.reading_comprehension.prepare import Settings, prepare
 
-        shutil.copytree(SQUAD, directory / "raw")
-        prepare("squad", directory / "raw", directory / "prepared", Settings(name="squad-excerpt"))
+        prepare("squad", SQUAD, directory / "prepared", Settings(name="squad-excerpt"))
 
     def save_assets(self, dataset, path):
         dataset.characters.save(path / CHARACTERS)
