@@ -253,7 +253,8 @@ def test_the_chat_says_what_it_needs(chat, tmp_path):
     assert chat.take(" \n\n ") == "There are no words in this text."
     assert chat.read(str(tmp_path / "missing")).startswith("/read expects a UTF-8 text file.")
     notes = tmp_path / "notes.txt"
-    notes.write_text("Ann lives in Rome.", encoding="utf-8")
+    notes.write_text("Ann lives in Rome.", encoding="utf-8-sig")  # with a byte order mark
     printed = talk_plain(chat, f"/read {notes}", "", "Where does Ann live?")
     for text in ("5 words in 1 paragraphs.", "Ask a question.", "score"):
         assert text in printed
+    assert chat.paragraphs == ["Ann lives in Rome."]

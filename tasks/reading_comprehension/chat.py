@@ -28,7 +28,7 @@ class ReadingComprehensionChat(Chat):
         if not path:
             return "/read expects the name of a UTF-8 text file."
         try:
-            text = pathlib.Path(path).expanduser().read_text(encoding="utf-8")
+            text = pathlib.Path(path).expanduser().read_text(encoding="utf-8-sig")
         except (OSError, RuntimeError, UnicodeDecodeError) as error:  # `~nobody`: RuntimeError
             return f"/read expects a UTF-8 text file. {error}"
         return self.take(text)
