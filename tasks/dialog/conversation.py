@@ -9,8 +9,8 @@ from colloquy.tasks.dialog.reader import check_facts
 def make_history(said, domain):
     """Makes the history of a conversation.
 
-    Each line of the bot is a response. After one that another follows, the bot continued with what
-    its search found.
+    Each line of the bot is a response. Between two responses in a row come the facts that the first
+    one finds, and a silent user.
 
     Args:
         said: `(speaker, text)` of each turn; a speaker is `user` or `bot`.

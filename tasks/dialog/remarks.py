@@ -13,12 +13,12 @@ def with_values(remark, slot_values_text):
 
 
 def name_unknown(domain, words):
-    """To a sentence with `words` that users of the training dialogs never say."""
+    """The remark on a sentence with `words` that users of the training dialogs never say."""
     return with_values(UNKNOWN_WORDS + ", ".join(words), domain.slot_values_text)
 
 
 def name_missing(domain, wished_E):
-    """To a user who wishes these entities, bool `(1 + E,)`, where no response fits."""
+    """The remark to a user who wishes these entities, bool `(1 + E,)`, if no response fits."""
     wishes = [domain.entity(number).name for number in np.flatnonzero(wished_E)]
     values_by_restaurant = domain.values_by_subject.values()
     if wishes and not any(values.issuperset(wishes) for values in values_by_restaurant):

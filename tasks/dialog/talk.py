@@ -18,7 +18,7 @@ from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.reader import Read
 
 BEST = 5  # candidates in an answer
-RESPONSES = 8  # at most, until the user speaks again
+RESPONSES = 8  # the most responses until the user speaks again
 
 
 class Candidate(Config):
