@@ -132,8 +132,8 @@ class SpanFinder:
         for place, window in enumerate(windows):
             reading = readings[window.row]
             reading.logits_of_windows[window] = logits_B2W[place, :, : window.end - window.first]
-            best = zip(first_BN[place], last_BN[place], score_BN[place], strict=True)
-            for first, last, score in best:
+            spans = zip(first_BN[place], last_BN[place], score_BN[place], strict=True)
+            for first, last, score in spans:
                 if score > LOWEST:  # a span with padding has a lower score
                     span = Span(score, window.first + first, window.first + last, window)
                     reading.spans.append(span)
