@@ -63,10 +63,10 @@ def check_fits(task: Any, run: Any, dataset: Any) -> None:
         )
 
 
-def load_training(task: Any, run: Any, **changes: object) -> Any:
-    """Returns the settings that a run was trained with, with `changes` applied."""
+def load_training(task: Any, run: Any, epochs: float) -> Any:
+    """Returns the settings that a run was trained with, with another number of epochs."""
     settings = without_former_settings(run.record["training"], task.Training)
-    return make_config(task.Training, {**settings, **changes}, where=f"{run.path}: ")
+    return make_config(task.Training, {**settings, "epochs": epochs}, where=f"{run.path}: ")
 
 
 def check_fields(config: Any, fields: Mapping[str, Any], path: PathLike) -> None:

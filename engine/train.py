@@ -94,7 +94,7 @@ def start(
                 examples = take_examples(task, dataset)
                 run.save_examples([task.example_to_try(example) for example in examples])
                 trainer = Trainer(
-                    task, run, dataset, opened_devices, init_from=init_from, callbacks=callbacks
+                    task, run, dataset, opened_devices, training, init_from, callbacks
                 )
                 trainer.train(save_minutes)
         return run
@@ -117,8 +117,6 @@ def resume(
         devices, save_minutes: See `start`.
     """
     stored = Run.open(workdir).training
-    if epochs is None:
-        epochs = stored.epochs
     set_seed(stored.seed)  # before the devices are opened, as in `start`
     opened_devices = open_devices(devices)
     # On a host that does not write the run, `path` is a copy that is removed at the end.
@@ -128,17 +126,18 @@ def resume(
             hint = "" if run.saved() else "; train.py without --resume starts a new training"
             raise UserError(f"{run.path} cannot be resumed: it has no {LAST}{hint}")
         check_sizes(run, run.path / LAST)
-        training = load_training(task, run, epochs=epochs)
+        training = load_training(task, run, stored.epochs if epochs is None else epochs)
         with locked(run.path), _removed_if_unsaved(run):
             remove_unfinished(run)
-            if not _has_epochs_left(run, epochs):
+            if not _has_epochs_left(run, training.epochs):
                 return run
             dataset = task.dataset_of(run, data)
             check_fits(task, run, dataset)
+            trainer = Trainer(task, run, dataset, opened_devices, training)
+            # Written only now, so that a refused dataset or state leaves the run as it was.
             resumption = {**provenance(), "devices": opened_devices.count}
             resumed = [*run.record.get("resumed", []), resumption]
             run.update({"training": training.to_json(), "resumed": resumed})
-            trainer = Trainer(task, run, dataset, opened_devices)
             trainer.train(save_minutes)
         return run
 

@@ -28,8 +28,8 @@ from colloquy.engine.progress import (
 from colloquy.engine.records import TrainState
 from colloquy.engine.run import LAST, Run
 from colloquy.engine.run_weights import find_not_finite
-from colloquy.engine.settings import load_training
 from colloquy.engine.task import Task
+from colloquy.engine.training_settings import Training
 from colloquy.engine.vocabularies import start_from
 from colloquy.engine.workdir import how_to_resume
 from colloquy.metrics.tables import LOWER_IS_BETTER
@@ -50,6 +50,7 @@ class Trainer:
     break.
 
     Args:
+        training: Its settings, of the task's class.
         init_from: A run whose weights a fresh model starts with.
         callbacks: See `engine.callbacks.Callbacks`.
     """
@@ -60,6 +61,7 @@ class Trainer:
         run: Run,
         dataset: Dataset,
         devices: Devices,
+        training: Training,
         init_from: PathLike | Run | None = None,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
@@ -67,7 +69,7 @@ class Trainer:
         self.run = run
         self.dataset = dataset
         self.devices = devices
-        self.training = load_training(task, run)
+        self.training = training
         self.split = dataset.splits["train"]
         self.dev = dataset.splits["dev"]
 
@@ -127,8 +129,9 @@ class Trainer:
         self.state = self.state.replace(fingerprint=fingerprint(self.dataset.path))
         if stored and stored != self.state.fingerprint:
             raise UserError(
-                f"{self.dataset.path} has changed since the run was saved: its examples or words "
-                "are others; train.py --init_from=RUN starts a new training from the run's weights"
+                f"{self.dataset.path} has other examples or words than the dataset that the run "
+                "was trained on; train.py --init_from=RUN starts a new training from the run's "
+                "weights"
             )
 
     def make_batch(self, step: int) -> tuple:

@@ -114,7 +114,7 @@ def trained(path, targets, task=None, total=None, save_minutes=10.0, callbacks=(
     path.mkdir(exist_ok=True)
     run = NumbersRun(path, {"training": training.to_json()})
     dataset = types.SimpleNamespace(path="data", splits={"train": targets, "dev": "dev"})
-    trainer = Trainer(task or Numbers(), run, dataset, Devices(), callbacks=callbacks)
+    trainer = Trainer(task or Numbers(), run, dataset, Devices(), training, callbacks=callbacks)
     trainer.train(save_minutes)
     return run
 
@@ -214,7 +214,7 @@ def test_a_dataset_with_other_examples_is_refused_where_it_has_as_many(tmp_path,
     trained(run.path, np.ones(5), total=10)
     examples.write_text("two")
     message = refusal(trained, run.path, np.ones(5), total=15)
-    assert "data has changed since the run was saved: its examples or words are others" in message
+    assert "data has other examples or words than the dataset that the run was trained" in message
 
 
 @pytest.mark.parametrize(
@@ -466,6 +466,13 @@ def with_another_dataset(run):
     return {"data": data}
 
 
+def with_other_examples(run):
+    data = shutil.copytree(run.dataset["path"], run.path / "other")
+    labels = data / "arrays" / "train.label.npy"
+    np.save(labels, 1 - np.load(labels))
+    return {"data": data}
+
+
 @pytest.mark.parametrize(
     ("spoilt", "message"),
     [
@@ -474,6 +481,7 @@ def with_another_dataset(run):
         (with_path(None), "names no dataset"),
         (with_path("/gone"), "was trained on /gone, which is gone"),
         (with_another_dataset, "here it is .*: they come from different preparations"),
+        (with_other_examples, "has other examples or words than the dataset that the run was"),
     ],
 )
 def test_resume_refuses(spoilt, message, trained_selection, tmp_path, capsys):
