@@ -25,10 +25,12 @@ def signals_received() -> Iterator[list[str]]:
         if received:
             raise KeyboardInterrupt
         received.append(signal.Signals(number).name)
-        print(
-            f"\n{received[0]}: saving after this step; a second signal ends without saving",
-            file=sys.stderr,
-        )
+        # Ctrl-C in `train.py 2>&1 | tee log` ends `tee`, too: nobody reads this message.
+        with contextlib.suppress(OSError):
+            print(
+                f"\n{received[0]}: saving after this step; a second signal ends without saving",
+                file=sys.stderr,
+            )
 
     handlers_before = {}
     if threading.current_thread() is threading.main_thread():  # no other thread gets signals

@@ -204,7 +204,9 @@ class Trainer:
         seconds = time.perf_counter() - started
         self.state = self.state.after(losses, seconds)
         mean_loss = sum(losses) / len(losses)
-        self.progress.update(self.state.step, mean_loss)
+        # Ctrl-C may have ended the reader of the output, too: printing would fail before the save.
+        if not signals:
+            self.progress.update(self.state.step, mean_loss)
         self.callbacks.after_steps(self.state.step, losses)
         rate = self.model.optimizer.learning_rate
         self.add_points(self.state.step, {"loss": mean_loss, "learning_rate": rate})

@@ -288,6 +288,20 @@ def test_resume_is_exact_after_any_step_into_any_shape(tmp_path):
         check_same_training(trained(path, targets, **settings), whole)
 
 
+def test_ctrl_c_saves_where_it_has_ended_the_reader_of_the_output_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("colloquy.engine.progress.LINE_SECONDS", 0)
+    gone = Mock(side_effect=BrokenPipeError)
+
+    def ctrl_c():
+        monkeypatch.setattr(Progress, "print_line", gone)
+        monkeypatch.setattr("sys.stderr", Mock(write=gone))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with at_step(4, ctrl_c), pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "run", np.ones(9))
+    assert Run(tmp_path / "run", {}).saved_state().step == 4
+
+
 def test_an_extended_run_keeps_its_validation_steps_and_continues_exactly(tmp_path):
     targets = np.linspace(-1, 1, 7)
     run = trained(tmp_path / "run", targets, total=9)
