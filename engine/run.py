@@ -142,8 +142,12 @@ class Run(RunDirectory):
         return model
 
     def save_best(self, model: keras.Model) -> None:
-        """Writes `best.weights.h5`, and its checksum, by which `load_model` notices damage."""
+        """Writes `best.weights.h5`, and its checksum, by which `load_model` notices damage.
+
+        Removes `metrics.json`, which has scores and thresholds of the weights before.
+        """
         write_weights(self.path / BEST, model)
+        (self.path / METRICS).unlink(missing_ok=True)
 
     # === State of the training ===
 

@@ -8,7 +8,7 @@ checksums.json     SHA-256 of the last ten `best.weights.h5`; in a published run
                    answers depend on
 history.jsonl      one line per validation
 events.out.*       curves for TensorBoard, a file per start of the training
-metrics.json       results of evaluate.py, by split
+metrics.json       results of evaluate.py for the best weights, by split
 examples.json      examples of dev to try the model on
 page.json          of a published run: title and examples for the web pages, see
                    `serving.run_facts.Page`

@@ -93,6 +93,12 @@ def test_a_wrong_line_of_the_history_is_named(content, message, own):
     assert message in refusal(Run.open(own.path).history)
 
 
+def test_scores_of_the_weights_before_are_not_those_of_new_ones(trained_dialog, copied):
+    copied.save_metrics("dev", {"metrics": {"per_response": 0.5}})
+    copied.save_best(trained_dialog.load_model())
+    assert copied.metrics() == {}
+
+
 def test_weights_with_nan_are_refused(trained_dialog, copied):
     model = trained_dialog.load_model()
     model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
