@@ -46,6 +46,7 @@ def test_a_sweep_scores_what_a_dataset_has(swept):
 def test_a_second_sweep_computes_what_is_missing_alone(swept, sweep, prepared_dialog, tmp_path):
     root = shutil.copytree(swept, tmp_path / "sweep")
     *lines, last = (root / "scores.jsonl").read_text().splitlines(keepends=True)
+    lines.append(f"{json.dumps({**json.loads(last), 'ensemble': 2})}\n")  # not the run's own score
     (root / "scores.jsonl").write_text("".join(lines))
     before, flags = (
         times(root / "runs"),
@@ -55,6 +56,7 @@ def test_a_second_sweep_computes_what_is_missing_alone(swept, sweep, prepared_di
     assert times(root / "runs") == before
     rows = read_scores(root / "scores.jsonl")
     assert len(rows) == len(lines) + 1 and rows[-1]["metrics"] == json.loads(last)["metrics"]
+    assert "ensemble" not in rows[-1]
     shutil.rmtree(root / "runs")
     assert sweep(root, *flags, "--split=dev,dev-oov").returncode == 0
     # the rows are there

@@ -23,6 +23,7 @@ from colloquy.base.config import parse_assignments
 from colloquy.base.files import UserError, check_output
 from colloquy.metrics.published import scores
 from colloquy.tasks import RECIPES
+from colloquy.tools.score_rows import VARIANTS
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list("recipe", None, "Names of recipes, see tasks/*/recipes.py.", required=True)
@@ -165,7 +166,9 @@ def find_missing_splits(label, dataset, seed):
     """Returns those of --split that have examples and no row in --scores yet."""
     scored_splits = set()
     for row in scores(FLAGS.scores) if FLAGS.scores else []:
-        if (row["recipe"], row["corpus"], row.get("seed")) == (label, dataset.name, seed):
+        is_own = (row["recipe"], row["corpus"], row.get("seed")) == (label, dataset.name, seed)
+        # An ensemble of the recipe, or another search, has a row of its own.
+        if is_own and not VARIANTS & row.keys():
             scored_splits.add(row["split"])
     missing = []
     for split in FLAGS.split:
