@@ -103,7 +103,11 @@ def _parse_flags(argv, documentation):
     if len(rest) > 1:
         sys.exit(f"error: Only flags are taken (--help lists them). Received: {' '.join(rest[1:])}")
     for name in flags.FLAGS:
-        value = flags.FLAGS[name].value
+        flag = flags.FLAGS[name]
+        value = flag.value
+        # As from `--data=$DIR` where the shell has no such variable: the default would be taken.
+        if flag.present and value in ("", [], [""]) and value != flag.default:
+            sys.exit(f"error: flag --{name} expects a value. Received: nothing")
         # NaN is neither below nor above a bound, so absl accepts it.
         if isinstance(value, float) and math.isnan(value):
             sys.exit(f"error: flag --{name} expects a number. Received: nan")

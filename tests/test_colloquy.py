@@ -87,6 +87,7 @@ def test_what_a_model_cannot_use_is_refused(trained_dialog, selection_predictor,
         message = refusal(AnsweringPredictor, selection_predictor, candidates=candidates)
         assert message.startswith("candidates are ")
     assert "model: expected one of bidaf" in refusal(colloquy.train, "dan")
+    assert "data: expected a directory" in refusal(colloquy.train, "dam", data="")
     assert "corpus: expected one of chitchat" in refusal(colloquy.prepare, "plays", "x", "y")
     settings = {"vocabulary_of": "x", "turns": 3}
     message = refusal(colloquy.prepare, "dailydialog", "x", "y", **settings)
