@@ -12,7 +12,7 @@ import keras
 from rich.console import Console
 from rich.progress import track
 
-from colloquy.base.config import make_config
+from colloquy.base.config import Config, make_config
 from colloquy.base.files import (
     PathLike,
     UserError,
@@ -28,7 +28,7 @@ from colloquy.engine.run import CONFIG, Run
 from colloquy.engine.score_rows import describe_origin, name_recipes
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.settings import check_fits
-from colloquy.engine.task import ScoringOptions, Task
+from colloquy.engine.task import Task
 
 
 class LoadedModel(NamedTuple):
@@ -58,7 +58,7 @@ class Evaluation:
         task: Task,
         runs: list[Run],
         dataset: Dataset,
-        options: ScoringOptions | None = None,
+        options: Config | None = None,
         precision: str = "auto",
     ) -> None:
         self.task = task

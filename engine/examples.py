@@ -10,10 +10,10 @@ from colloquy.engine.run import Run
 def take_examples(
     task: Any, dataset: Any, count: int = 3, split: str = "dev", as_scored: bool = False
 ) -> list[dict]:
-    """At most `count` examples of a split, `{"title", "instance", "expected"}`.
+    """At most `count` examples of a split, with a `title`.
 
-    A dataset without texts has none. With `as_scored`, they have the words that are scored: see
-    `engine.task.Task.read_example`.
+    A dataset without texts has none. They are those of `engine.task.Task.example`, to try a model
+    on; with `as_scored`, those of `read_example`.
     """
     if not dataset.vocabulary:
         return []

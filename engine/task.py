@@ -23,17 +23,11 @@ from colloquy.engine import training_settings
 from colloquy.engine.limits import Limit
 
 
-class ScoringOptions(Config):
-    """Settings of `evaluate.py --set`. It has none: a task adds them in a subclass."""
-
-
 class ExportCall(NamedTuple):
     """The call of an exported model that export.py prints as an example."""
 
     endpoint: str
     """Name of the endpoint."""
-    result: str
-    """Name of the variable that the outputs are assigned to."""
     outputs: tuple[str, ...]
     """Names of the outputs that are printed."""
 
@@ -67,9 +61,6 @@ class Task(abc.ABC):
     """One example of a split, in titles: context, dialog, pair or question."""
 
     # === Data ===
-
-    sample_path = "prepared"
-    """Path of the prepared dataset in the directory of `make_sample`."""
 
     @abc.abstractmethod
     def make_sample(self, directory: pathlib.Path) -> None:
@@ -154,7 +145,7 @@ class Task(abc.ABC):
 
     # === Training ===
 
-    Training = training_settings.Training
+    Training: type[training_settings.Training]
     """The class of its settings of a training."""
     max_score = 1.0
     """The best possible score of `validate`. A training that reaches it ends, unless dev is so
@@ -202,8 +193,8 @@ class Task(abc.ABC):
 
     # === Scoring ===
 
-    Options = ScoringOptions
-    """The class of its settings of `evaluate.py --set`."""
+    Options = Config
+    """The class of its settings of `evaluate.py --set`; here it has none."""
     summary_metrics = ()
     """Metrics that a table of several runs shows, the most important first."""
     breakdowns = ()
@@ -268,30 +259,25 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def example(self, dataset: Any, split: Any, number: int) -> dict:
-        """An example of a split as a user would type it: `{"instance", "expected"}`.
+        """An example of a split to try a model on, as a user would type it.
 
-        `expected` has the correct answers, as texts.
+        Returns:
+            `{"instance", "expected"}`: `expected`, the correct answers as texts, may be missing.
         """
 
     def read_example(self, dataset: Any, split: Any, number: int) -> dict:
         """An example as a model reads it, for `engine.predictor.Predictor.for_scored_examples`.
 
-        Where the dataset holds words, texts are these words, separated by spaces. `instance` may be
-        an `Instance` in place of a dict. By default this is `example`.
+        It has `expected`. Where the dataset holds words, texts are these words, separated by
+        spaces. `instance` may be an `Instance` in place of a dict. By default this is `example`.
         """
         return self.example(dataset, split, number)
 
-    def example_to_try(self, example: dict) -> dict:
-        """The part of an `example` that a run keeps in its `examples.json`; here all."""
-        return example
-
     # === Use ===
 
-    chat_options = ()
-    """Flags of chat.py that `chat` takes."""
-    export_call = ExportCall("answer", result="found", outputs=())
+    export_call: ExportCall
     """An example of a call of an exported model."""
-    export_instance: dict[str, Any] = {}
+    export_instance: dict[str, Any]
     """The instance of this call if the run has no examples."""
     export_options = ()
     """Flags of export.py that `export_archive` takes."""
@@ -301,16 +287,8 @@ class Task(abc.ABC):
         """The `engine.predictor.Predictor` of a run's best model; a broken run is a `UserError`."""
 
     @abc.abstractmethod
-    def chat(self, run: Any, options: Mapping[str, Any]) -> Any:
-        """Starts a conversation with a run's best model.
-
-        Args:
-            run: The run.
-            options: `{name: value}` of some `chat_options`.
-
-        Returns:
-            The `engine.chat.Chat`.
-        """
+    def chat(self, predictor: Any) -> Any:
+        """The `engine.chat.Chat` of a predictor of `tasks.load_predictor`."""
 
     def export_inputs(self, instance: dict) -> dict[str, list]:
         """The arguments of `export_call` for a batch of one: `{name: nested lists of texts}`."""

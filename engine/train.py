@@ -91,8 +91,7 @@ def start(
             run = create_run(path, record, dataset.vocabulary)
             with _removed_if_unsaved(run):
                 task.save_assets(dataset, run.path)
-                examples = take_examples(task, dataset)
-                run.save_examples([task.example_to_try(example) for example in examples])
+                run.save_examples(take_examples(task, dataset))
                 trainer = Trainer(
                     task, run, dataset, opened_devices, training, init_from, callbacks
                 )

@@ -59,7 +59,7 @@ def test_answers_agree_by_the_search_of_a_run(trained_generation, tmp_path, tmp_
 def assert_agreement(task, run, tmp_path):
     predictor = task.predictor(run)
     dataset = task.dataset_of(run)
-    examples = take_examples(task, dataset, 10, "train")
+    examples = take_examples(task, dataset, 10, "train", as_scored=task.name == "dialog")
     instances = [example["instance"] for example in examples]
     if task.name == "selection":
         instances.append(with_empty_turns(instances))

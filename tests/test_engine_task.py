@@ -75,13 +75,11 @@ def small(text="x", then=lambda: None):
     """A task whose sample is a file with a text; once it is made, `then` is called."""
 
     def make_sample(directory):
-        (directory / "prepared" / "task1").mkdir(parents=True)
-        (directory / "prepared" / "task1" / "file").write_text(text)
+        (directory / "prepared").mkdir()
+        (directory / "prepared" / "file").write_text(text)
         then()
 
-    return SimpleNamespace(
-        name="small", sample_path="prepared/task1", make_sample=Mock(side_effect=make_sample)
-    )
+    return SimpleNamespace(name="small", make_sample=Mock(side_effect=make_sample))
 
 
 @pytest.fixture
@@ -95,12 +93,12 @@ def test_a_sample_is_made_once_for_each_state_of_the_code(
 ):
     task = small()
     found = prepare_sample(task)
-    assert found == pathlib.Path("build/sample-small-abc/prepared/task1")
+    assert found == pathlib.Path("build/sample-small-abc/prepared")
     assert (found / "file").read_text() == "x"
     assert prepare_sample(task) == found and task.make_sample.call_count == 1
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["sample-small-abc"]
     monkeypatch.setattr(sample, "code_digest", lambda: "def")
-    assert prepare_sample(task) == pathlib.Path("build/sample-small-def/prepared/task1")
+    assert prepare_sample(task) == pathlib.Path("build/sample-small-def/prepared")
     assert task.make_sample.call_count == 2
 
 

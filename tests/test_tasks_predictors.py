@@ -96,7 +96,7 @@ def test_rows_are_what_the_models_compute(predictors):
 @pytest.mark.parametrize("task", TASKS)
 def test_details_follow_the_summary(runs, predictors, task):
     dataset = TASKS[task].dataset_of(runs[task])
-    [example] = take_examples(TASKS[task], dataset, 1, "train")
+    [example] = take_examples(TASKS[task], dataset, 1, "train", as_scored=True)
     assert example["title"].startswith("train, ")
     summary = predictors[task].explain(example["instance"])["attention"]
     maps = predictors[task].explain(example["instance"], details=True)["attention"]
@@ -110,7 +110,7 @@ def test_details_follow_the_summary(runs, predictors, task):
 
 def test_the_mean_over_heads_is_what_a_hop_attended_to(runs, predictors):
     dataset = TASKS["dialog"].dataset_of(runs["dialog"])
-    [example] = take_examples(TASKS["dialog"], dataset, 1, "dev")
+    [example] = take_examples(TASKS["dialog"], dataset, 1, "dev", as_scored=True)
     history = example["instance"]["history"]
     explained = predictors["dialog"].explain(example["instance"], details=True)
     mean, *hops = explained["attention"]

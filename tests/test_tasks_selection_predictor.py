@@ -11,7 +11,7 @@ from reference_recurrent import softmax
 
 from colloquy.engine.run import Run
 from colloquy.models.dam import DAM, DAMConfig
-from colloquy.tasks import TASKS
+from colloquy.tasks import TASKS, load_predictor
 from colloquy.tasks.selection.chat import SelectionChat, read_candidates
 from colloquy.tasks.selection.doubt import load_threshold, measure_doubt
 from colloquy.tasks.selection.matching import Matching
@@ -263,7 +263,7 @@ def test_the_chat_explains_its_answer_by_the_best_match_of_each_word(chat):
 def test_own_answers_are_ranked(trained_selection, selection_predictor, tmp_path):
     file = tmp_path / "answers.txt"
     file.write_text("yes\n\n\u3000\n  no thank you\nthe town is old\n", encoding="utf-8")
-    chat = TASKS["selection"].chat(trained_selection, {"candidates": file})
+    chat = SelectionChat(load_predictor(trained_selection, candidates=read_candidates(file)))
     said, *notes = chat.reply(QUESTION)
     texts = ["yes", "no thank you", "the town is old"]
     [ranked] = selection_predictor.predict([{"turns": [QUESTION], "candidates": texts}])
@@ -282,4 +282,4 @@ def test_script_answers_from_an_index(trained_selection, selection_index, monkey
     assert done.returncode == 0 and done.stdout.count("bot: ") == 1
     done = run_script("chat.py", f"--run={trained_selection.path}")
     assert done.returncode == 1
-    assert "give index=DIR (tools.build_index) or candidates=FILE" in done.stderr
+    assert "give --index=DIR (tools.build_index) or --candidates=FILE" in done.stderr

@@ -9,7 +9,7 @@ python chat.py --run=runs/memma < lines.txt             # plain text out, each m
 
 from absl import flags
 
-from colloquy.base import backend, cli, script_flags
+from colloquy.base import backend, cli
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string(
@@ -19,8 +19,6 @@ flags.DEFINE_string(
     "index", None, "Selection: index of tools.build_index; default: RUN/index, or one of RUN/pairs."
 )
 flags.DEFINE_string("candidates", None, "Selection: file of answers to rank, one per line.")
-OPTIONS = ("index", "candidates")
-"""Flags that only one task has, see `engine.task.Task.chat_options`."""
 
 
 def main() -> None:
@@ -28,17 +26,12 @@ def main() -> None:
 
     from colloquy.engine.run import Run
     from colloquy.engine.terminal import Terminal, talk
-    from colloquy.tasks import TASKS
+    from colloquy.tasks import TASKS, load_predictor
+    from colloquy.tasks.selection.chat import read_candidates
 
     run = Run.open(FLAGS.run)
-    task = TASKS[run.task]
-    foreign = [name for name in OPTIONS if name not in task.chat_options]
-    script_flags.refuse_flags(foreign, f"models of {task.name}")
-    options = {}
-    for name in task.chat_options:
-        if FLAGS[name].present:
-            options[name] = FLAGS[name].value
-    chat = task.chat(run, options)
+    candidates = read_candidates(FLAGS.candidates) if FLAGS.candidates else None
+    chat = TASKS[run.task].chat(load_predictor(run, FLAGS.index, candidates))
     console = Terminal()
     if run.note:
         console.print(run.note)

@@ -5,9 +5,9 @@ Letters: B dialogs   T turns   C candidates
 
 import numpy as np
 
+from colloquy.base.config import Config
 from colloquy.data.batching import batches_by_size
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
-from colloquy.engine.task import ScoringOptions
 from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.metrics.bootstrap import Additive, means_of
 from colloquy.metrics.dialog import ADDED
@@ -15,7 +15,7 @@ from colloquy.metrics.dialog import ADDED
 BATCH_SIZE = 32
 
 
-class Options(ScoringOptions):
+class Options(Config):
     """Settings of `evaluate.py --set` for dialogs."""
 
     action_mask: bool = False

@@ -40,20 +40,19 @@ class DialogTask(task.Task):
     Training = Training
     Options = dialog_scoring.Options
     summary_metrics = METRICS
-    sample_path = "prepared/task5"
-    export_call = task.ExportCall(
-        "respond", result="answer", outputs=("response", "api_call", "scores")
-    )
+    export_call = task.ExportCall("respond", outputs=("response", "api_call", "scores"))
     export_instance = {"history": [{"speaker": "user", "text": "hello"}]}
     load_dataset = staticmethod(load_dataset)
     average = staticmethod(mean_of_softmaxes)
     predictor = DialogPredictor
+    chat = DialogChat
 
     def make_sample(self, directory):
         # Imported here: serving imports this file, but prepares nothing.
         from colloquy.tasks.dialog.prepare import Settings, prepare
 
-        prepare("babi-dialog", DIALOG_BABI, directory / "prepared", Settings(name="sample"))
+        prepare("babi-dialog", DIALOG_BABI, directory / "tasks", Settings(name="sample"))
+        (directory / "tasks" / "task5").rename(directory / "prepared")
 
     def save_assets(self, dataset, path):
         """Copies the domain's files, and writes what the mask and the users learn."""
@@ -138,12 +137,12 @@ class DialogTask(task.Task):
         counts = record["counts"]
         return f"{counts['dialogs']:,} dialogs, {counts['responses']:,} responses", None
 
-    def example_to_try(self, example):
-        """The first sentence of a dialog."""
-        history = example["instance"]["history"][:1]
-        return {"title": example["title"], "instance": {"history": history}}
-
     def example(self, dataset, split, number):
+        """The first sentence of a dialog."""
+        dialog = self.read_example(dataset, split, number)["instance"]
+        return {"instance": {"history": dialog["history"][:1]}}
+
+    def read_example(self, dataset, split, number):
         """A dialog up to the last sentence of the user."""
         dialog = split.dialogs[number]
         last_of_user = dialog["turns"][-1]
@@ -153,9 +152,6 @@ class DialogTask(task.Task):
             "instance": {"history": [sentence._asdict() for sentence in sentences]},
             "expected": [correct],
         }
-
-    def chat(self, run, options):
-        return DialogChat(self.predictor(run))
 
     def export_inputs(self, instance):
         texts = [sentence["text"] for sentence in instance["history"]]

@@ -5,13 +5,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from colloquy.base.config import make_config, parse_assignments
+from colloquy.base.config import Config, make_config, parse_assignments
 from colloquy.engine.run import CONFIG
-from colloquy.engine.task import ScoringOptions
 from colloquy.models.decoding import Decoding
 
 
-class Options(ScoringOptions):
+class Options(Config):
     """Settings of the search for replies."""
 
     decode: str = ""

@@ -26,12 +26,13 @@ class GenerationTask(task.Task):
     Options = Options
     summary_metrics = METRICS
     export_options = ("decode",)
-    export_call = task.ExportCall("reply", result="found", outputs=("replies", "scores"))
+    export_call = task.ExportCall("reply", outputs=("replies", "scores"))
     export_instance = {"turns": ["hello there"]}
     load_dataset = staticmethod(data.load_dataset)
     measure = staticmethod(measuring.measure)
     describe = staticmethod(measuring.describe)
     predictor = GenerationPredictor
+    chat = GenerationChat
 
     def make_sample(self, directory):
         # Imported here: serving imports this file, but prepares nothing.
@@ -117,9 +118,6 @@ class GenerationTask(task.Task):
         """Texts as the words that were scored, separated by spaces."""
         *turns, target = _texts_of_pair(split, number)
         return {"instance": {"turns": turns}, "expected": [target]}
-
-    def chat(self, run, options):
-        return GenerationChat(self.predictor(run))
 
     def export_archive(self, run, model, vocabulary, decode=None):
         # It needs TensorFlow, whatever Keras's backend.

@@ -30,7 +30,7 @@ class ReadingComprehensionTask(task.Task):
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
     # export.py prints lines of Python that call the endpoint `answer`: `found = answer(...)`.
-    export_call = task.ExportCall("answer", result="found", outputs=("answer", "start", "score"))
+    export_call = task.ExportCall("answer", outputs=("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",
         "question": "Where does Bob live?",
@@ -38,6 +38,7 @@ class ReadingComprehensionTask(task.Task):
     load_dataset = staticmethod(load_dataset)
     average = staticmethod(mean_of_logits)
     predictor = ReadingComprehensionPredictor
+    chat = ReadingComprehensionChat
 
     # === Data ===
 
@@ -114,9 +115,6 @@ class ReadingComprehensionTask(task.Task):
             "question": split.question_texts[number],
         }
         return {"instance": instance, "expected": split.answers[number]}
-
-    def chat(self, run, options):
-        return ReadingComprehensionChat(self.predictor(run))
 
     def export_archive(self, run, model, vocabulary):
         # The module imports TensorFlow, which other uses of the task do not need.

@@ -3,12 +3,22 @@
 It answers with responses of an index, or ranks the user's own answers.
 """
 
+from colloquy.base.files import UserError
 from colloquy.data.text_files import read_lines
 from colloquy.engine.chat import Chat, Note
+from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor
 
 
 class SelectionChat(Chat):
-    """One conversation, with a `tasks.selection.retrieval.answers.AnsweringPredictor`."""
+    """One conversation, with an `AnsweringPredictor`; another predictor is a `UserError`."""
+
+    def __init__(self, predictor):
+        if not isinstance(predictor, AnsweringPredictor):
+            raise UserError(
+                "this model ranks answers: give --index=DIR (tools.build_index) or "
+                "--candidates=FILE"
+            )
+        super().__init__(predictor)
 
     def reply(self, text):
         if not text.strip():

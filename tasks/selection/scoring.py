@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 from keras import ops
 
+from colloquy.base.config import Config
 from colloquy.base.files import UserError
 from colloquy.engine.parallel import compile_for_all_sizes, results_of
-from colloquy.engine.task import ScoringOptions
 from colloquy.metrics.ranking import TIES, ranking_metrics
 from colloquy.tasks.selection.ranking_batches import ranking_batches
 from colloquy.tasks.selection.split import inputs_of
 
 
-class Options(ScoringOptions):
+class Options(Config):
     """Settings of scoring."""
 
     ties: Literal[tuple(TIES)] = "loss"

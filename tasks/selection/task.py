@@ -14,12 +14,11 @@ from colloquy.engine.optimizers import averaging
 from colloquy.tasks.selection import measuring
 from colloquy.tasks.selection.baselines import NAMED
 from colloquy.tasks.selection.batches import training_batches
-from colloquy.tasks.selection.chat import SelectionChat, read_candidates
+from colloquy.tasks.selection.chat import SelectionChat
 from colloquy.tasks.selection.data import as_texts, load_dataset, read_tokenizer_config
 from colloquy.tasks.selection.groups import BREAKDOWNS
 from colloquy.tasks.selection.lexical import set_document_weights
 from colloquy.tasks.selection.predictor import SelectionPredictor
-from colloquy.tasks.selection.retrieval.answers import AnsweringPredictor, add_responses
 from colloquy.tasks.selection.scoring import Options, pointwise_loss, rank, score, softmax_loss
 from colloquy.tasks.selection.split import inputs_of
 from colloquy.tasks.selection.training import Training, limits_of
@@ -32,6 +31,7 @@ class SelectionTask(task.Task):
     named_systems = tuple(NAMED)
     example_unit = "context"
     predictor = SelectionPredictor
+    chat = SelectionChat
 
     # === Data and the fields of a config that they decide ===
 
@@ -166,25 +166,9 @@ class SelectionTask(task.Task):
         instance = SelectionPredictor.Instance.model_construct(**example["instance"])
         return {**example, "instance": instance}
 
-    # === Chat ===
-
-    chat_options = ("index", "candidates")
-
-    def chat(self, run, options):
-        """Answers come from an index or from a file of candidates; default: the run's own index."""
-        candidates = options.get("candidates")
-        if candidates is not None:
-            candidates = read_candidates(candidates)
-        predictor = add_responses(self.predictor(run), run, options.get("index"), candidates)
-        if not isinstance(predictor, AnsweringPredictor):
-            raise UserError(
-                f"{run.path} ranks answers: give index=DIR (tools.build_index) or candidates=FILE"
-            )
-        return SelectionChat(predictor)
-
     # === Export ===
 
-    export_call = task.ExportCall("rank", result="ranked", outputs=("order", "scores"))
+    export_call = task.ExportCall("rank", outputs=("order", "scores"))
     export_instance = {
         "turns": ["hi", "how do i mount a usb stick?"],
         "candidates": ["thanks", "plug it in and look at dmesg"],
