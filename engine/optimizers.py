@@ -75,7 +75,7 @@ class TwoRateAdam(keras.optimizers.Adam):
     Word vectors, which encoder and decoder share, have the plain rate.
     """
 
-    def __init__(self, *args: Any, decoder_rate: float = 1.0, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, decoder_rate: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.decoder_rate = decoder_rate
 
@@ -86,6 +86,3 @@ class TwoRateAdam(keras.optimizers.Adam):
         if "decoder" in layer_names or "projection" in layer_names or "logits" in layer_names:
             learning_rate = learning_rate * self.decoder_rate
         super().update_step(gradient, variable, learning_rate)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "decoder_rate": self.decoder_rate}

@@ -40,25 +40,11 @@ def show_settings(model: str | None, recipe: str | None, settings: Mapping[str, 
 
 def _print_fields(title, config, settings):
     print(f"{title}, {config.__module__}.{config.__qualname__}\n")
-    values = _flat(settings)
     for name, type_name, default, meaning in describe_fields(config):
-        value = values.get(name, default)
+        value = settings.get(name, default)
         # A required field has the default "": its value comes from the dataset.
         if value == "":
             print(f"  {name}  ({type_name}, the dataset decides)")
         else:
             print(f"  --set {name}={value}  ({type_name})")
         print(f"      {meaning}\n" if meaning else "")
-
-
-def _flat(settings):
-    """Adds the fields of nested settings by the names that `--set` takes.
-
-    {"lexical": {"turns": 3}}  ->  {"lexical": {"turns": 3}, "lexical.turns": 3}
-    """
-    flat = dict(settings)
-    for outer, value in settings.items():
-        if isinstance(value, dict):
-            for inner in value:
-                flat[f"{outer}.{inner}"] = value[inner]
-    return flat
