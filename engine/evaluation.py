@@ -24,7 +24,7 @@ from colloquy.data.prepared import Dataset
 from colloquy.engine.devices import choose_precision, choose_xla, set_precision
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.provenance import revision
-from colloquy.engine.run import CONFIG, Run
+from colloquy.engine.run import BEST, CONFIG, Run
 from colloquy.engine.score_rows import describe_origin, name_recipes
 from colloquy.engine.scoring import Scoring
 from colloquy.engine.settings import check_fits
@@ -198,7 +198,7 @@ def _find_runs(pattern):
     runs/a           ->  [[runs/a]]            a directory
     bidaf-squad      ->  [[bidaf-squad]]       a published run
     runs/a,runs/b    ->  [[runs/a, runs/b]]    an ensemble
-    runs/*           ->  [[runs/a], [runs/b]]  several directories
+    runs/*           ->  [[runs/a], [runs/b]]  several directories, those with weights
     a `Run`          ->  [[the `Run`]]
     """
     if isinstance(pattern, os.PathLike):
@@ -212,8 +212,10 @@ def _find_runs(pattern):
         return [pattern.split(",")]
     directories = []
     for path in sorted(glob.glob(pattern)):
-        if (pathlib.Path(path) / CONFIG).is_file():
+        if os.path.isfile(os.path.join(path, BEST)):
             directories.append([path])
+        elif os.path.isfile(os.path.join(path, CONFIG)):
+            print(f"note: {path} is left out: it has no weights yet", file=sys.stderr)
     return directories or [[pattern]]
 
 
