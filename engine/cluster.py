@@ -133,7 +133,8 @@ def _start(hosts, gpus, directory, job):
         trainer = JaxTrainer(
             _train,
             train_loop_config=job,
-            # Without this it joins nothing; if JAX_PLATFORMS is cpu, it joins CPUs.
+            # Without `use_gpu`, Ray does not join the hosts. With JAX_PLATFORMS=cpu, they compute
+            # on CPUs all the same.
             jax_config=JaxConfig(use_gpu=True),
             scaling_config=ScalingConfig(
                 num_workers=hosts,

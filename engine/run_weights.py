@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def write_weights(file: pathlib.Path, model: keras.Model) -> None:
     """Writes the weights of a model, from memory: on a full disk HDF5 would end the process.
 
-    Their checksum is added to those of the last weights before they replace these: if the process
-    ends in between, the weights that are there still match one.
+    The checksum of the new weights is added before they replace the former ones, and those of the
+    former ones stay: if the process ends in between, the former weights still match theirs.
     """
     _check_run(file)
     content = _WeightsInMemory()

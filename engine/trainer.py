@@ -221,7 +221,7 @@ class Trainer:
             if self.training.best_by:
                 score = self._score_by(metrics, self.training.best_by)
                 is_perfect = False
-            # Of several that reach the best possible score, the last is kept.
+            # Of several validations with the best possible score, the weights of the last are kept.
             is_first = not self.state.validations
             improved = is_first or is_perfect or score > self.state.best_score
             if improved:
