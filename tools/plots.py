@@ -125,27 +125,23 @@ def draw(panels):
     return figure
 
 
-def save(figure, name, content):
-    """Writes a figure of `matplotlib` into docs/images/NAME.svg.
+def describe(panels):
+    """The content of a picture, without what XML would escape.
 
-    Its description is `describe(content)`, by which a test knows whether the picture is up to date,
-    whatever the version of matplotlib draws.
+    It is the picture's description, by which a test knows whether it is up to date, whatever the
+    version of matplotlib draws.
     """
-    path = IMAGES / f"{name}.svg"
-    metadata = {"Date": None, "Creator": None, "Description": describe(content)}
-    with rc_context(OPTIONS):
-        figure.savefig(path, metadata=metadata)
-    print(path)
-
-
-def describe(content):
-    """The content of a picture, without what XML would escape."""
-    return repr(content).replace("'", "")
+    return repr(panels).replace("'", "")
 
 
 def main():
     for name, panels in plots().items():
-        save(draw(panels), name, panels)
+        figure = draw(panels)
+        path = IMAGES / f"{name}.svg"
+        metadata = {"Date": None, "Creator": None, "Description": describe(panels)}
+        with rc_context(OPTIONS):
+            figure.savefig(path, metadata=metadata)
+        print(path)
 
 
 if __name__ == "__main__":
