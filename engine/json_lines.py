@@ -70,7 +70,7 @@ def _answer_lines(predictor, numbered_lines, explain):
     if explain:
         answers = [predictor.explain(instance) for instance in instances]
     else:
-        answers = predictor.answer_as_dicts(instances) if instances else []
+        answers = predictor.answer_as_dicts(instances)
 
     answers_left = iter(answers)
     all_answers = []

@@ -53,7 +53,7 @@ class Predictor(abc.ABC):
         checked = []
         for number, instance in enumerate(instances):
             checked.append(self.make_instance(instance, f"instance {number}"))
-        return self.answer_as_dicts(checked) if checked else []
+        return self.answer_as_dicts(checked)
 
     def explain(self, instance: Mapping[str, object] | Config, details: bool = False) -> dict:
         """Answers one instance, and adds the model's attention maps as `attention`.
