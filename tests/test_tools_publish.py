@@ -127,6 +127,15 @@ def test_training_anew_repeats_each_stage_with_its_settings(monkeypatch):
     assert "--precision=bfloat16" in called[0]
 
 
+def test_ctrl_c_waits_until_a_training_is_saved(monkeypatch, tmp_path):
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    ctrl_c = "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(1)\n"
+    (tmp_path / "train.py").write_text(f"{ctrl_c}open('saved', 'w')")
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.call("train.py")
+    assert (tmp_path / "saved").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (ROOT.parent / "shared" / "data").exists(), reason="the corpora are not here"

@@ -93,8 +93,14 @@ def train_stages(run, prepare_commands):
 def call(command):
     """Runs a script of the project; a `UserError` if it fails."""
     print(f"python {command}", flush=True)
-    done = subprocess.run([sys.executable, *shlex.split(command)], cwd=ROOT)
-    if done.returncode != 0:
+    process = subprocess.Popen([sys.executable, *shlex.split(command)], cwd=ROOT)
+    try:
+        process.wait()
+    finally:
+        # Ctrl-C reaches the script, too: a training saves its state, which may take a while.
+        # `subprocess.run` would kill it after a quarter of a second.
+        process.wait()
+    if process.returncode != 0:
         raise UserError(f"this command failed: python {command}")
 
 
