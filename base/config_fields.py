@@ -40,6 +40,8 @@ def _describe_type(schema):
     """Describes the type and the limits of a field, from its JSON schema."""
     if "anyOf" in schema:
         return " or ".join(_describe_type(option) for option in schema["anyOf"])
+    if "const" in schema:
+        return str(schema["const"])
     if "enum" in schema:
         return "|".join(str(choice) for choice in schema["enum"])
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}

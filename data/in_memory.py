@@ -24,12 +24,15 @@ def as_files(source: Sequence | Mapping, corpus: str) -> Iterator[pathlib.Path]:
             latter, with questions as dicts, as Hugging Face's SQuAD has them.
         corpus: Name of the directory, which is the dataset's name if no setting gives another.
     """
-    # `data.corpora.splits` draws train, dev and test from the conversations of a list.
-    splits = source if isinstance(source, Mapping) else {ALL: source}
-    if splits is source and not splits.keys() <= set(SPLITS):
-        received = ", ".join(map(str, splits))
-        expected = f"expected lists for {' or '.join(SPLITS)}"
-        raise UserError(f"source: {expected}. Received: {received}")
+    if isinstance(source, Mapping):
+        if not source.keys() <= set(SPLITS):
+            received = ", ".join(map(str, source))
+            expected = f"expected lists for {' or '.join(SPLITS)}"
+            raise UserError(f"source: {expected}. Received: {received}")
+        splits = source
+    else:
+        # `data.corpora.splits` draws train, dev and test from these conversations.
+        splits = {ALL: source}
     with tempfile.TemporaryDirectory() as parent:
         directory = pathlib.Path(parent) / corpus
         directory.mkdir()

@@ -74,8 +74,10 @@ def write_json(path: PathLike, value: object) -> None:
         with atomic_file(path) as file:
             json.dump(value, file, indent=1, ensure_ascii=False)
     except UnicodeEncodeError as error:
-        received = ascii(error.object)[:60]
-        raise UserError(f"expected names of files in UTF-8. Received: {received}") from error
+        received = ascii(error.object[max(0, error.start - 20) : error.end + 20])
+        raise UserError(
+            f"{path}: expected text in UTF-8, also in paths. Received: {received}"
+        ) from error
 
 
 def validated(path: PathLike, value_type: Any, value: object) -> Any:

@@ -102,6 +102,13 @@ class Task(abc.ABC):
         A trained model accepts another dataset only if it decides the same values.
         """
 
+    def check_numbers(self, run: Any, dataset: Any) -> None:
+        """Refuses, as a `UserError`, a dataset whose numbers mean something else than a run's.
+
+        `engine.settings.check_fits` compares the words; here nothing else has a number.
+        """
+        return None
+
     def optional_fields(self, dataset: Any) -> dict[str, Any]:
         """Like `required_fields`, but another dataset may decide other values.
 

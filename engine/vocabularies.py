@@ -74,7 +74,7 @@ def start_from(source: PathLike | Run, model: "keras.Model", dataset: Any, task_
     """Gives a fresh model the weights of a run, which has the same words.
 
     A layer with a weight that the run lacks, such as an extension, keeps all of its fresh weights.
-    Its name is printed.
+    Its name is printed. So do tables of ids, such as the words of a bot's candidates.
     """
     run = _open_run(source, task_name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:
@@ -97,7 +97,6 @@ def start_from(source: PathLike | Run, model: "keras.Model", dataset: Any, task_
 
     fresh_layers = {_layer(path) for path in fresh_weights if path not in trained_weights}
     for path, weight in trained_weights.items():
-        # A table of ids, such as the words of a bot's candidates, stays that of the dataset.
         if _layer(path) not in fresh_layers and weight.dtype != "int32":
             fresh_weights[path].assign(weight)
     if fresh_layers:

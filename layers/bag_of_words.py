@@ -12,6 +12,7 @@ from keras import ops
 from colloquy.layers import check_choice
 from colloquy.layers.masking import mask_from_ids
 from colloquy.layers.positions import interleaved_sinusoids, sinusoids
+from colloquy.layers.word_embedding import as_ids
 
 STDDEV = 0.1
 """Standard deviation of fresh word vectors, as in MemN2N."""
@@ -89,8 +90,7 @@ class BagOfWords(keras.layers.Layer):
         """Scaled word vectors, zero for padding."""
         # Zeroing that row of the table is cheaper than a mask over all words.
         table = ops.cast(self.embeddings * self.is_word * self.scale, self.compute_dtype)
-        # `keras.Sequential` casts its input to floats, ids too.
-        return ops.take(table, ops.cast(ids, "int32"), axis=0)
+        return ops.take(table, as_ids(ids), axis=0)
 
     def call(self, ids, rows=None, count=None):
         words = self.look_up(ids)

@@ -37,6 +37,7 @@ class CharacterCNN(keras.layers.Layer):
 
     def __init__(self, characters, dimension=8, filters=100, width=5, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        self.input_spec = keras.layers.InputSpec(ndim=2)
         policy = self.dtype_policy
         self.dimension = dimension
         self.filters = filters

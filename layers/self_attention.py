@@ -35,6 +35,7 @@ class SelfAttention(keras.layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.match = AttentionFlow(q2c=False, start="dot", name="match", dtype=self.dtype_policy)
 
     def build(self, x_shape, mask_shape=None):

@@ -40,4 +40,4 @@ class StateVector(keras.layers.Layer):
     def call(self, known):
         powers = ops.cast(known, "int32") * ops.array(self.power_F, "int32")
         number = ops.sum(powers, axis=-1) % self.VECTORS
-        return look_up(self.vectors, number)
+        return ops.cast(look_up(self.vectors, number), self.compute_dtype)

@@ -15,6 +15,21 @@ def look_up(table_VD, ids):
     return ops.take(ops.multiply(table_VD, one), ids, axis=0)
 
 
+def as_ids(ids):
+    """Ids as int32. `keras.Sequential` casts its input to floats, ids too.
+
+    Raises:
+        ValueError: The floats have 16 bits, which would round large ids to others.
+    """
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if dtype in ("float16", "bfloat16"):
+        raise ValueError(
+            "ids must be integers: in mixed precision, a Sequential model of ids begins with "
+            f"keras.Input(shape, dtype='int32'). Received: {dtype}"
+        )
+    return ops.cast(ids, "int32")
+
+
 @keras.saving.register_keras_serializable("colloquy")
 class WordEmbedding(keras.layers.Embedding):
     """`keras.layers.Embedding` whose gradient is dense on every backend.
@@ -33,9 +48,7 @@ class WordEmbedding(keras.layers.Embedding):
     """
 
     def call(self, ids):
-        # `keras.Sequential` casts its input to floats, ids too.
-        ids = ops.cast(ids, "int32")
-        return ops.cast(look_up(self.embeddings, ids), self.compute_dtype)
+        return ops.cast(look_up(self.embeddings, as_ids(ids)), self.compute_dtype)
 
 
 @keras.saving.register_keras_serializable("colloquy")

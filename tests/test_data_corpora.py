@@ -714,8 +714,9 @@ def test_wrongly_decoded_turns_are_repaired_and_named(tmp_path):
     written(tmp_path / "b.txt", content)
     splits = read_splits(conversations, tmp_path, report)
     assert ["don\u2019t 2", "caf\u00e9 2"] in splits["train"].conversations
-    # The note names neither file: the turns of both were read before they are repaired.
-    assert report.notes[0] == "UTF-8 read as Windows-1252 was repaired in 12 turns"
+    # The note names no file: the turns of both were read before they are repaired.
+    note = f"{tmp_path}: UTF-8 read as Windows-1252 was repaired in 12 turns"
+    assert report.notes[0] == note
     assert report.counts == {"conversations": 13, "turns": 26}
 
 

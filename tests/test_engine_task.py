@@ -63,6 +63,12 @@ def test_train_shows_every_setting_with_its_default_and_meaning(name):
             assert meaning and shown in printed and f")\n      {meaning}\n" in printed, name
 
 
+def test_a_setting_with_one_value_is_shown_with_it():
+    fields = describe_fields(MODELS["supervised-embeddings"].config)
+    types = {name: type_name for name, type_name, *_ in fields}
+    assert types["speaker"] == "False"
+
+
 def test_recipes_have_known_settings():
     for name, recipe in RECIPES.items():
         spec = MODELS[recipe.model]

@@ -15,7 +15,7 @@ from colloquy.layers.attention_flow import AttentionFlow
 from colloquy.layers.attentive_module import AttentiveModule
 from colloquy.layers.bag_of_words import BagOfWords
 from colloquy.layers.bilstm import BiLSTM
-from colloquy.layers.char_cnn import Highway
+from colloquy.layers.char_cnn import CharacterCNN, Highway
 from colloquy.layers.cross_match import CrossMatch
 from colloquy.layers.layer_norm import LayerNorm
 from colloquy.layers.match_aggregation import MatchAggregation
@@ -148,11 +148,16 @@ def test_is_applied_to_each_text_of_several(name):
     ["BagOfWords, none", "CharacterCNN", "OrderedWords, position", "SentenceGRU", "WordEmbedding"],
 )
 def test_a_sequential_model_takes_ids(name):
-    """`Sequential` casts them to floats."""
+    """`Sequential` casts them to floats, of which those with 16 bits would round them."""
     layer = CASES[name].make()
     np.testing.assert_array_equal(
         to_numpy(keras.Sequential([layer])(WORDS)), to_numpy(layer(WORDS))
     )
+    half = CASES[name].make(dtype="mixed_bfloat16")
+    with pytest.raises(ValueError, match="a Sequential model of ids begins with"):
+        keras.Sequential([half])(WORDS)
+    with_input = keras.Sequential([keras.Input(WORDS.shape[1:], dtype="int32"), half])
+    np.testing.assert_array_equal(to_numpy(with_input(WORDS)), to_numpy(half(WORDS)))
 
 
 PASSES_ON = {
@@ -330,6 +335,7 @@ def test_ignores_padding(name, garbage):
         (lambda: AttentionFlow(fusion="no"), "fusion='no'"),
         (lambda: AttentiveModule("padding"), "masking='padding'"),
         (lambda: BagOfWords(V, D, positions="halves"), "'halves' needs max_words. Received: 0"),
+        (lambda: CharacterCNN(V)(keras.Input((T, J), dtype="int32")), "ndim=2, found ndim=3"),
         (lambda: CrossMatch("padding"), "masking='padding'"),
         (lambda: MatchAggregation(masking="padding"), "masking='padding'"),
         (lambda: MemoryAttention(7).build((B, T, D), (B, S, D)), "features=11, heads=7"),
@@ -342,6 +348,7 @@ def test_ignores_padding(name, garbage):
         (lambda: RecurrentDecoder("rnn"), "cell='rnn'"),
         (lambda: RecurrentDecoder(attention="no"), "attention='no'"),
         (lambda: RecurrentDecoder(output="no"), "output='no'"),
+        (lambda: SelfAttention()(keras.Input((D,))), "expected ndim=3, found ndim=2"),
         (lambda: Shortcut("highway"), "kind='highway'"),
     ],
 )

@@ -123,8 +123,11 @@ def test_flags_say_who_may_ask(monkeypatch, capsys):
     assert "give --api_key" in capsys.readouterr().err
     assert read_access(monkeypatch, host="0.0.0.0", api_key="k").api_key == "k"
     assert capsys.readouterr().err == ""
-    message = refusal(lambda: read_access(monkeypatch, cors_origins=["a.example"]))
-    assert message.endswith("as https://example.org. Received: a.example")
+    for origin in ("a.example", "*", "https://*.example", "https://a.example/app", ""):
+        message = refusal(read_access, monkeypatch, cors_origins=[origin])
+        assert message.endswith(f"as https://example.org. Received: {origin or 'nothing'}")
+    message = refusal(read_access, monkeypatch, api_key=" ")
+    assert message.endswith("expect a key. Received: white space")
     monkeypatch.setenv("COLLOQUY_API_KEY", "secret\n")  # of a file that ends with a line break
     assert serve.read_access().api_key == "secret"
 

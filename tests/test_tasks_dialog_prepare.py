@@ -232,4 +232,4 @@ def test_words_that_a_known_vocabulary_lacks_are_noted(source, tmp_path, capsys)
     settings = Settings(vocabulary_of=str(tmp_path / "one" / "task1"))
     capsys.readouterr()
     prepare("babi-dialog", source, tmp_path / "two", settings)
-    assert "reads them all as one unknown word: ciao\n" in capsys.readouterr().out
+    assert "reads them as unknown words: ciao\n" in capsys.readouterr().out

@@ -119,7 +119,9 @@ def test_nothing_is_left_behind_where_it_fails(source, tmp_path):
     out = tmp_path / "out"
     message = refusal(prepare, "conversations", source, out, Settings(max_words=1))
     assert "dev.txt: expected pairs of an utterance and its reply for dev" in message
-    assert message.endswith("left out: 5 pairs with a turn of over 1 words (--max_words)")
+    assert message.endswith(
+        "left out of all splits: 5 pairs with a turn of over 1 words (--max_words)"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["talk"]
     # A directory in use is refused before the files are read.
     message = refusal(prepare, "conversations", source / "missing", source, Settings())

@@ -28,6 +28,9 @@ def test_drawn_replies_are_the_same_in_any_batch(generation_dataset, generation_
     assert ids.shape == (5, decoding.beam, 5) and scores.shape == (5, decoding.beam)
     assert (ids[:, :, 0] > 0).all()
 
+    likeliest, _ = reply(generation_model, sources, Decoding(max_length=5, beam=3))
+    assert (ids != likeliest).any()
+
     again, scores_again = reply(generation_model, sources, decoding, batch_size=2)
     np.testing.assert_array_equal(again, ids)
     np.testing.assert_allclose(scores_again, scores, atol=1e-4)

@@ -54,6 +54,7 @@ flags.DEFINE_string("replicas", "1", "With --ray, FEWEST:MOST or N: replicas of 
 
 NAME = re.compile(r"[\w.-]+")
 NAME_RULE = "a model's name has letters, digits, . _ and -"
+ORIGIN = re.compile(r"null|[a-z][a-z0-9+.-]*://[^/?#*\s]+")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -72,7 +73,8 @@ def find_models() -> Any:
         if NAME.fullmatch(name):
             models[name] = path
         else:
-            print(f"{path} is left out: {NAME_RULE}: use --run=NAME=DIR", file=sys.stderr)
+            note = f"note: {path} is left out: {NAME_RULE}. --run=NAME=DIR gives it another name"
+            print(note, file=sys.stderr)
     return models
 
 
@@ -154,11 +156,14 @@ def read_access() -> Any:
     """Reads the flags that say who may send requests."""
     origins = frozenset(origin.rstrip("/").lower() for origin in FLAGS.cors_origins)
     for origin in origins:
-        if "://" not in origin and origin != "null":
+        if not ORIGIN.fullmatch(origin):
             expected = "--cors_origins expects origins, as https://example.org"
-            raise UserError(f"{expected}. Received: {origin}")
+            raise UserError(f"{expected}. Received: {origin or 'nothing'}")
+    given_key = FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY", "")
     # A key from a file often ends with a line break, which no header can have.
-    key = (FLAGS.api_key or os.environ.get("COLLOQUY_API_KEY", "")).strip()
+    key = given_key.strip()
+    if given_key and not key:
+        raise UserError("--api_key and COLLOQUY_API_KEY expect a key. Received: white space")
     try:
         key.encode("utf-8")
     except UnicodeEncodeError as error:

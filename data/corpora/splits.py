@@ -55,17 +55,17 @@ def read_splits(
         conversations = reader.read(files, split, report)
         report.counts["conversations"] += len(conversations)
         report.counts["turns"] += sum(len(turns) for turns in conversations)
-        splits[split] = Split(files[0] if len(files) == 1 else files[0].parent, conversations)
-    all_conversations = [turns for split in splits.values() for turns in split.conversations]
-    _repair(all_conversations, report)
-    _note_texts(all_conversations, report)
+        origin = files[0] if len(files) == 1 else files[0].parent
+        _repair(origin, conversations, report)
+        splits[split] = Split(origin, conversations)
+    _note_texts([turns for split in splits.values() for turns in split.conversations], report)
     if ALL not in splits:
         return splits
     report.note("train, dev and test were drawn from all conversations")
     return draw_splits(*splits[ALL])
 
 
-def _repair(conversations, report):
+def _repair(origin, conversations, report):
     """Repairs the turns of conversations by `data.mojibake`, in place."""
     num_repaired = 0
     for turns in conversations:
@@ -73,7 +73,7 @@ def _repair(conversations, report):
             turns[place] = repair(text)
             num_repaired += turns[place] != text
     if num_repaired:
-        report.note(f"{REPAIRED} in {num_repaired:,} turns")
+        report.note(f"{origin}: {REPAIRED} in {num_repaired:,} turns")
 
 
 def _note_texts(conversations, report):

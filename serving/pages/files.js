@@ -17,7 +17,7 @@ export function tooLong(length) {
 
 /**
  * Lets a text file be dropped onto `target` or chosen by the panel's button. `use(text)` may return
- * what is wrong with it.
+ * what is wrong with it. If it takes the text, it calls `panel.forgetExample()`.
  */
 export function acceptFile(panel, target, use) {
   const button = panel.find("[data-file]");
@@ -28,7 +28,6 @@ export function acceptFile(panel, target, use) {
     panel.stop();
     panel.clear();
     const problem = await file.text().then(use, () => "This file cannot be read.");
-    panel.forgetExample();
     panel.changed();
     panel.say(problem);
   };

@@ -19,8 +19,10 @@ export const reading = {
     });
     acceptFile(panel, panel.find(".text"), (text) => {
       const problem = tooLong(text.length);
-      if (!problem) this.fill(panel, { ...this.input(panel), passage: text });
-      return problem;
+      if (problem) return problem;
+      panel.forgetExample();
+      this.fill(panel, { ...this.input(panel), passage: text });
+      return "";
     });
   },
   fill(panel, { passage = "", question = "" }) {

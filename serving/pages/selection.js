@@ -34,8 +34,10 @@ export const selection = {
     acceptFile(panel, panel.find(".candidate-box"), (text) => {
       const { lines, note } = firstLines(text);
       const problem = tooLong(lines.join("").length);
-      if (!problem) setRows(panel.candidates, lines);
-      return problem || note;
+      if (problem) return problem;
+      panel.forgetExample();
+      setRows(panel.candidates, lines);
+      return note;
     });
   },
   introduce(panel) { showIndex(panel, 0); },

@@ -19,6 +19,7 @@ from keras import ops
 
 from colloquy.data.json_files import read_json
 from colloquy.data.prepared import checked
+from colloquy.engine.parallel import compile_for_all_sizes
 from colloquy.layers.dialog_state import CONDITIONS, INPUTS
 from colloquy.tasks.dialog.rules import Rules, state_model, state_names
 
@@ -104,4 +105,6 @@ def load_mask(path, domain):
     """Loads the `ActionMask` of a run; a file that does not fit the domain is a `UserError`."""
     file = path / FILE
     with checked(file, "rules that training learnt for this run"):
-        return ActionMask(domain, Rules.model_validate(read_json(file)))
+        mask = ActionMask(domain, Rules.model_validate(read_json(file)))
+    compile_for_all_sizes(mask, mask.state_of.input)
+    return mask

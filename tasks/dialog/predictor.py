@@ -41,16 +41,14 @@ class DialogPredictor(Predictor):
         check_fields(self.config, self.domain.tables.required_fields, run.path)
         outputs = [self.model.output, *self.model.attention_weights]
         self.with_attention = keras.Model(self.model.input, outputs)
-        mask = load_mask(run.path, self.domain)
         # An export passes its model, and makes a graph of it itself.
         if model is None:
             compile_for_all_sizes(self.with_attention)
-            compile_for_all_sizes(mask, mask.state_of.input)
         self.users = load_users(run.path, self.domain)
         self.reader = DialogReader(self.domain, self.users, self.config)
         self.responder = Responder(
             domain=self.domain,
-            mask=mask,
+            mask=load_mask(run.path, self.domain),
             reader=self.reader,
             model=self.with_attention,
         )

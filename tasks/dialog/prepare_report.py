@@ -42,7 +42,7 @@ def note_unknown_words(name, vocabulary, candidates, knowledge, report):
     if unknown:
         report.note(
             f"{name}: --vocabulary_of lacks words of its candidates and facts, so a bot that is "
-            f"trained on it reads them all as one unknown word: {shorten(unknown)}"
+            f"trained on it reads them as unknown words: {shorten(unknown)}"
         )
 
 

@@ -69,6 +69,16 @@ class DialogTask(task.Task):
     def required_fields(self, dataset):
         return dataset.domain.tables.required_fields
 
+    def check_numbers(self, run, dataset):
+        """Candidates and entities have numbers."""
+        domain = Domain.load(run.path)
+        known = domain.candidates, domain.entities
+        if (dataset.domain.candidates, dataset.domain.entities) != known:
+            raise UserError(
+                f"{dataset.path} has other candidates or entities than {run.path}, or another "
+                "order of them: they come from different preparations"
+            )
+
     def optional_fields(self, dataset):
         # All splits share one `Sentences`, so the longest sentence is that of the whole dataset.
         longest_sentence = dataset.splits["train"].sentences.words.lengths.max()
@@ -107,7 +117,6 @@ class DialogTask(task.Task):
 
     def measure(self, scoring):
         """See `engine.task.Task.measure`."""
-        _check_numbers(scoring.run, scoring.dataset)
         examples = scoring.examples
         mask = None
         if scoring.options.action_mask:
@@ -163,16 +172,6 @@ class DialogTask(task.Task):
         from colloquy.tasks.dialog.export import dialog_archive
 
         return dialog_archive(DialogPredictor(run, model))
-
-
-def _check_numbers(run, dataset):
-    """Refuses a dataset in which a number means another candidate or entity than in a run."""
-    domain = Domain.load(run.path)
-    if (domain.candidates, domain.entities) != (dataset.domain.candidates, dataset.domain.entities):
-        raise UserError(
-            f"{dataset.path} has other candidates or entities than {run.path}, or another order of "
-            "them: they come from different preparations"
-        )
 
 
 def _answer_lines(domain, split, predicted):

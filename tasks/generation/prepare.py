@@ -134,7 +134,7 @@ class _Pairs(NamedTuple):
     """The pairs of a split."""
 
     file: pathlib.Path
-    """The first file that they come from, for messages."""
+    """The file that they come from, or the directory of several files, for messages."""
     utterances: list
     """The words of each utterance of all conversations."""
     ranges: list
@@ -221,7 +221,7 @@ def _encode_splits(splits, vocabulary, report):
         if not pairs.ranges:
             raise UserError(
                 f"{pairs.file}: expected pairs of an utterance and its reply for {split}. "
-                f"Received: none; left out: {report.reasons() or 'nothing'}"
+                f"Received: none; left out of all splits: {report.reasons() or 'nothing'}"
             )
         encoded_splits[split] = encode_pairs(pairs.utterances, pairs.ranges, vocabulary)
     pairs_of_train = set(_normalized_pairs(encoded_splits["train"]))

@@ -40,7 +40,8 @@ def new_vocabularies(vectors, word_counts, letter_counts, settings, report):
         VECTORS: complete(vectors, words, _dimension(vectors)),
         CHARACTERS: Vocabulary.of(letters),
     }
-    return files, len(trained_words)
+    # Counted in this way, since `Vocabulary.of` leaves out words with white space.
+    return files, len(words) - len(Vocabulary.of(vectors))
 
 
 def _dimension(vectors):

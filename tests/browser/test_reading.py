@@ -113,6 +113,9 @@ def test_a_text_is_dropped_pasted_or_chosen_unless_it_is_too_long(reading):
     page = reading.page
     press(reading, "Edit")
     field = reading.locator("[name=passage]")
+    page.evaluate(DROP, [".text", "notes.txt", "x" * 100_001])
+    expect(reading.locator(".error")).to_contain_text("The text is too long")
+    expect(reading.locator("[name=example]")).to_have_value("0")  # the text is still the example's
     page.evaluate(DROP, [".text", "notes.txt", "Eve lives in Bonn."])
     expect(field).to_have_value("Eve lives in Bonn.")
     expect(reading.locator("[name=example]")).to_have_value("")  # the text is one's own

@@ -5,8 +5,6 @@ import logging
 import math
 import sys
 
-import bm25s
-
 from colloquy.base.files import UserError, atomic_directory
 from colloquy.data.corpora import CORPORA
 from colloquy.data.corpora.splits import read_splits
@@ -118,6 +116,8 @@ def read_pairs(conversations, tokenizer):
 
 def _save_bm25(directory, documents, corpus):
     """Writes a BM25 index of lists of words, which returns the object of `corpus` for each."""
+    import bm25s  # imported here: see `index`
+
     retriever = bm25s.BM25()
     retriever.index(documents, show_progress=False)
     retriever.save(directory, corpus=corpus, show_progress=False)

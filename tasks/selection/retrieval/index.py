@@ -20,8 +20,6 @@ import pathlib
 import threading
 from typing import NamedTuple
 
-import bm25s
-
 from colloquy.base.files import UserError, in_one_line
 from colloquy.data.json_files import read_json
 from colloquy.data.tokenizer_config import TokenizerConfig
@@ -193,4 +191,7 @@ def _read_config(path):
 
 
 def _load_bm25(path):
+    # Imported here: where JAX is installed, importing it starts JAX, which can then join no hosts.
+    import bm25s
+
     return bm25s.BM25.load(path, load_corpus=True, mmap=True, show_progress=False, verbosity=0)
