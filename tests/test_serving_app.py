@@ -353,7 +353,7 @@ def test_a_model_is_loaded_once_when_somebody_asks_for_it(echo):
 
 def test_a_model_that_is_being_loaded_holds_up_no_other(echo):
     event = threading.Event()
-    cold = Served("cold", lambda: event.wait(5) and Echo(), FACTS, Echo)
+    cold = Served("cold", lambda: event.wait(60) and Echo(), FACTS, Echo)
     app = create_app({"echo": served(echo), "cold": cold})
     with TestClient(app) as client, concurrent.futures.ThreadPoolExecutor(40) as threads:
         predict(client, instances=[{"text": "a"}])  # loads it
