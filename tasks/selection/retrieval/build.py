@@ -19,9 +19,6 @@ from colloquy.tasks.selection.retrieval.index import (
     VERSION,
 )
 
-# bm25s logs each step of building on the standard error of the program.
-logging.getLogger("bm25s").setLevel(logging.WARNING)
-
 
 def build(predictor, out, conversations):
     """Writes an index of the responses of conversations.
@@ -118,6 +115,7 @@ def _save_bm25(directory, documents, corpus):
     """Writes a BM25 index of lists of words, which returns the object of `corpus` for each."""
     import bm25s  # imported here: see `index`
 
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs each step
     retriever = bm25s.BM25()
     retriever.index(documents, show_progress=False)
     retriever.save(directory, corpus=corpus, show_progress=False)
