@@ -85,7 +85,7 @@ def test_a_run_with_pairs_gets_an_index_in_the_cache_once(
     built = index_of_run(run_with_pairs, selection_predictor)
     assert built.parent == run_with_pairs.parent / "cache" / "colloquy"
     assert checksums_of(run_with_pairs) == before
-    assert capsys.readouterr().out == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
+    assert capsys.readouterr().err == f"{built}: built once, of {run_with_pairs / 'pairs'}\n"
 
     index = RetrievalIndex(built, selection_predictor.vocabulary)
     assert index.size > 9

@@ -54,9 +54,10 @@ def predict() -> None:
     backend.import_keras()
 
     from colloquy.engine.json_lines import predict_lines
+    from colloquy.tasks import load_predictor
 
     run, task = open_run()
-    predictor = task.predictor(run)
+    predictor = load_predictor(run)
     predictor.configure(make_config(task.Options, settings, "--set "))
     count, num_wrong = predict_lines(predictor, FLAGS.input, FLAGS.out or "-", FLAGS.attention)
     print(f"{count - num_wrong:,} of {count:,} lines answered", file=sys.stderr)

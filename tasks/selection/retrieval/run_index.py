@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import sys
 import tempfile
 
 from colloquy.base.files import UserError, check_output, checksums_of, writing
@@ -50,7 +51,7 @@ def index_of_run(path, predictor):
     if index.is_dir():
         return index
 
-    print(f"{place}: built once, of {conversations}", flush=True)
+    print(f"{place}: built once, of {conversations}", file=sys.stderr)
     try:
         build(predictor, index, of_corpus("smn", conversations))
     except UserError:
