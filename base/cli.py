@@ -106,7 +106,8 @@ def _parse_flags(argv, documentation):
         flag = flags.FLAGS[name]
         value = flag.value
         # As from `--data=$DIR` where the shell has no such variable: the default would be taken.
-        if flag.present and value in ("", [], [""]) and value != flag.default:
+        is_empty = value in ([], [""]) or (value == "" and flag.default != "")
+        if flag.present and is_empty:
             sys.exit(f"error: flag --{name} expects a value. Received: nothing")
         # NaN is neither below nor above a bound, so absl accepts it.
         if isinstance(value, float) and math.isnan(value):

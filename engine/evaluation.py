@@ -210,13 +210,18 @@ def _find_runs(pattern):
         return [[pattern]]
     if "," in pattern:
         return [pattern.split(",")]
-    directories = []
-    for path in sorted(glob.glob(pattern)):
-        if os.path.isfile(os.path.join(path, BEST)):
-            directories.append([path])
-        elif os.path.isfile(os.path.join(path, CONFIG)):
+    runs = [
+        path for path in sorted(glob.glob(pattern)) if os.path.isfile(os.path.join(path, CONFIG))
+    ]
+    if not runs:
+        return [[pattern]]
+    trained_runs = [path for path in runs if os.path.isfile(os.path.join(path, BEST))]
+    if not trained_runs:
+        raise UserError(f"{pattern}: no run of it has weights yet")
+    for path in runs:
+        if path not in trained_runs:
             print(f"note: {path} is left out: it has no weights yet", file=sys.stderr)
-    return directories or [[pattern]]
+    return [[path] for path in trained_runs]
 
 
 def _open_ensemble(paths):

@@ -86,3 +86,6 @@ class TwoRateAdam(keras.optimizers.Adam):
         if "decoder" in layer_names or "projection" in layer_names or "logits" in layer_names:
             learning_rate = learning_rate * self.decoder_rate
         super().update_step(gradient, variable, learning_rate)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "decoder_rate": self.decoder_rate}

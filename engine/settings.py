@@ -53,7 +53,7 @@ def build_config(task: Any, spec: Any, dataset: Any, model_settings: Mapping[str
 
 
 def check_fits(task: Any, run: Any, dataset: Any) -> None:
-    """Refuses, as a `UserError`, a dataset in which a number means something else than in a run."""
+    """Refuses, as a `UserError`, a dataset with other words or numbers than those of a run."""
     check_fields(run.config, task.required_fields(dataset), dataset.path)
     task.check_numbers(run, dataset)
     if dataset.vocabulary is None or not (run.path / VOCABULARY).is_file():

@@ -103,9 +103,10 @@ class Task(abc.ABC):
         """
 
     def check_numbers(self, run: Any, dataset: Any) -> None:
-        """Refuses, as a `UserError`, a dataset whose numbers mean something else than a run's.
+        """Refuses, as a `UserError`, a dataset whose candidates or entities have other numbers.
 
-        `engine.settings.check_fits` compares the words; here nothing else has a number.
+        A run's weights know them by their numbers. `engine.settings.check_fits` compares the words;
+        here nothing else is numbered.
         """
         return None
 

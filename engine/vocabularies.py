@@ -73,8 +73,9 @@ class Words:
 def start_from(source: PathLike | Run, model: "keras.Model", dataset: Any, task_name: str) -> None:
     """Gives a fresh model the weights of a run, which has the same words.
 
-    A layer with a weight that the run lacks, such as an extension, keeps all of its fresh weights.
-    Its name is printed. So do tables of ids, such as the words of a bot's candidates.
+    Tables of ids, such as the words of a bot's candidates, stay those of the dataset. A layer with
+    a weight that the run lacks, such as an extension, keeps all of its fresh weights; its name is
+    printed.
     """
     run = _open_run(source, task_name, "init_from")
     if dataset.vocabulary is None or dataset.vocabulary.words != run.vocabulary.words:

@@ -34,6 +34,7 @@ TRAIN = "train.py --workdir=build/never"
         (f"{TRAIN} --init_from=", "--init_from expects a value"),
         ("tools/sweep.py --data=x --recipe=babi-memma --seeds=", "--seeds expects a value"),
         ("evaluate.py --run=", "--run expects a value"),
+        ("evaluate.py --run=x --by=", "--by expects a value"),
         (f"{PREPARE}=smn --max_memory_gb=inf", "max_memory_gb"),
         (f"{PREPARE}=smn --max_memory_gb=0.1", r"max_memory_gb=0.1: .* in the range \[0.3, "),
         ("predict.py --run=x", "expected one of --input and --explain"),

@@ -15,7 +15,7 @@ from colloquy.engine import score_rows
 from colloquy.engine.ensembles import ensemble
 from colloquy.engine.evaluate import evaluate_all
 from colloquy.engine.evaluation import Evaluation, open_evaluations
-from colloquy.engine.run import BEST, Run
+from colloquy.engine.run import BEST, CONFIG, Run
 from colloquy.engine.score_rows import append_scores
 from colloquy.engine.score_tables import print_records, print_summary
 from colloquy.metrics.dialog import dialog_metrics
@@ -224,12 +224,15 @@ def test_published_scores_are_shown_beside_what_they_are_of(run, capsys):
 
 
 def test_a_pattern_leaves_out_a_training_without_weights(run, tmp_path, capsys):
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         shutil.copytree(run.path, tmp_path / name)
     (tmp_path / "b" / BEST).unlink()
+    (tmp_path / "c" / CONFIG).unlink()  # no run
     [evaluation] = open_evaluations(TASKS, str(tmp_path / "?"))
     assert evaluation.runs[0].path.name == "a"
     assert "/b is left out: it has no weights yet" in capsys.readouterr().err
+    message = refusal(open_evaluations, TASKS, str(tmp_path / "[b]"))
+    assert message.endswith("no run of it has weights yet")
 
 
 # === Refusals ===

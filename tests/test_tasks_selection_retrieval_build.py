@@ -111,9 +111,9 @@ def test_without_a_cache_an_index_is_among_the_users_temporary_files(
         assert built.parent == tmp_path / f"colloquy-{os.getuid()}"
         assert built.parent.stat().st_mode & 0o777 == 0o700
         assert RetrievalIndex(built, selection_predictor.vocabulary).size > 9
-        assert str(built) in capsys.readouterr().out
+        assert str(built) in capsys.readouterr().err
         assert index_of_run(run_with_pairs, selection_predictor) == built
-        assert capsys.readouterr().out == ""
+        assert capsys.readouterr().err == ""
 
         (tmp_path / "colloquy-12345").mkdir()
         patch.setattr(os, "getuid", lambda: 12345)
