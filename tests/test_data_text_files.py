@@ -113,6 +113,8 @@ def test_read_json_rejects(file, content, message):
 
 def test_write_json_rejects_a_name_that_is_not_utf8(tmp_path):
     name = os.fsdecode("caf\u00e9".encode("latin-1"))
-    message = refusal(write_json, tmp_path / "a.json", {"path": name})
-    assert message == "expected names of files in UTF-8. Received: '\"caf\\udce9\"'"
+    file = tmp_path / "a.json"
+    message = refusal(write_json, file, {"path": name})
+    expected = "expected text in UTF-8, also in paths. Received: '\"caf\\udce9\"'"
+    assert message == f"{file}: {expected}"
     assert not any(tmp_path.iterdir())
