@@ -210,18 +210,22 @@ def _find_runs(pattern):
         return [[pattern]]
     if "," in pattern:
         return [pattern.split(",")]
-    runs = [
-        path for path in sorted(glob.glob(pattern)) if os.path.isfile(os.path.join(path, CONFIG))
-    ]
-    if not runs:
+    trained = []
+    untrained = []
+    for path in sorted(glob.glob(pattern)):
+        if not os.path.isfile(os.path.join(path, CONFIG)):
+            continue
+        if os.path.isfile(os.path.join(path, BEST)):
+            trained.append(path)
+        else:
+            untrained.append(path)
+    if not (trained or untrained):
         return [[pattern]]
-    trained_runs = [path for path in runs if os.path.isfile(os.path.join(path, BEST))]
-    if not trained_runs:
+    if not trained:
         raise UserError(f"{pattern}: no run of it has weights yet")
-    for path in runs:
-        if path not in trained_runs:
-            print(f"note: {path} is left out: it has no weights yet", file=sys.stderr)
-    return [[path] for path in trained_runs]
+    for path in untrained:
+        print(f"note: {path} is left out: it has no weights yet", file=sys.stderr)
+    return [[path] for path in trained]
 
 
 def _open_ensemble(paths):

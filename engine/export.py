@@ -92,7 +92,7 @@ def call_lines(task: Any, run: Any) -> str:
     examples = run.examples()
     instance = examples[0]["instance"] if examples else task.export_instance
     call = task.export_call
-    lines = [f"found = model.{call.endpoint}("]
+    lines = [f"outputs = model.{call.endpoint}("]
     for name, value in task.export_inputs(instance).items():
         text = pprint.pformat(value, width=100)
         if "\n" in text:
@@ -100,7 +100,7 @@ def call_lines(task: Any, run: Any) -> str:
             text = f"\n        {indented}\n    "
         lines.append(f"    {name}=tf.constant({text}),")
     lines.append(")")
-    printed = ", ".join(f"found[{output!r}]" for output in call.outputs)
+    printed = ", ".join(f"outputs[{output!r}]" for output in call.outputs)
     lines.append(f"print({printed})")
     return "\n".join(lines) + "\n"
 

@@ -28,10 +28,10 @@ def defaults_of(name):
             for field, info in CONFIGS[name].model_fields.items()
             if not info.is_required()
         }
-    made = getattr(layers, name).__init__
-    if made.__module__.startswith("keras."):  # its defaults are Keras's
+    constructor = getattr(layers, name).__init__
+    if constructor.__module__.startswith("keras."):  # Keras decides the defaults of such a layer
         return {}
-    parameters = inspect.signature(made).parameters.values()
+    parameters = inspect.signature(constructor).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 

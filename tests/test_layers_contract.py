@@ -148,7 +148,7 @@ def test_is_applied_to_each_text_of_several(name):
     ["BagOfWords, none", "CharacterCNN", "OrderedWords, position", "SentenceGRU", "WordEmbedding"],
 )
 def test_a_sequential_model_takes_ids(name):
-    """`Sequential` casts them to floats, of which those with 16 bits would round them."""
+    """`Sequential` casts ids to floats; floats with 16 bits are refused, since they round ids."""
     layer = CASES[name].make()
     np.testing.assert_array_equal(
         to_numpy(keras.Sequential([layer])(WORDS)), to_numpy(layer(WORDS))

@@ -128,7 +128,7 @@ def test_flags_say_who_may_ask(monkeypatch, capsys):
         assert message.endswith(f"as https://example.org. Received: {origin or 'nothing'}")
     message = refusal(read_access, monkeypatch, api_key=" ")
     assert message.endswith("expect a key. Received: white space")
-    monkeypatch.setenv("COLLOQUY_API_KEY", "secret\n")  # of a file that ends with a line break
+    monkeypatch.setenv("COLLOQUY_API_KEY", "secret\n")  # the file of the key ends with a line break
     assert serve.read_access().api_key == "secret"
 
 

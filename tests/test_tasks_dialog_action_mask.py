@@ -70,7 +70,7 @@ TRAIN = [
 @pytest.fixture(scope="module")
 def rules():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("colloquy.tasks.dialog.rules.BATCH_SIZE", 2)  # of 3 dialogs
+        patch.setattr("colloquy.tasks.dialog.rules.BATCH_SIZE", 2)  # two batches for three dialogs
         return learn(DOMAIN, split_of(DOMAIN, TRAIN))
 
 

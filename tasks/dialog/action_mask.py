@@ -61,6 +61,10 @@ class ActionMask(keras.Model):
         self.shown_QC = shown_QP[:, template_C]
         self.continues_C = continues_P[template_C]
 
+    def predict_on_batch(self, inputs):
+        # TensorFlow would make another graph for a dict with more arrays than `INPUTS`.
+        return super().predict_on_batch({name: inputs[name] for name in INPUTS})
+
     def call(self, inputs):
         known_BTS, met_BTNE = self.state_of({name: inputs[name] for name in INPUTS})
         allowed_BTC = self._shown_in_state(known_BTS) & self._meets_conditions(met_BTNE)

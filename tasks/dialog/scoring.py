@@ -68,8 +68,7 @@ def predict(model, split, progress=iter, length_multiple=4, mask=None):
 
 def _best_allowed(logits_BTC, mask, inputs):
     """The candidate with the largest logit of those that an `ActionMask` allows; -1: none."""
-    state_inputs = {name: inputs[name] for name in STATE_INPUTS}
-    allowed_BTC, _wished = mask.predict_on_batch(state_inputs)
+    allowed_BTC, _wished = mask.predict_on_batch(inputs)
     allowed_logits_BTC = np.where(allowed_BTC, logits_BTC, -np.inf)
     best_BT = np.argmax(allowed_logits_BTC, axis=2)
     has_allowed_BT = allowed_BTC.any(axis=2)

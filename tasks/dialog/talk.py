@@ -13,7 +13,6 @@ from scipy.special import softmax
 from colloquy.base.config import Config
 from colloquy.data.corpora.babi_dialog import SILENCE, Turn
 from colloquy.engine.cancellation import checkpoint
-from colloquy.layers.dialog_state import INPUTS as STATE_INPUTS
 from colloquy.tasks.dialog import remarks
 from colloquy.tasks.dialog.reader import Read
 
@@ -62,7 +61,8 @@ class Responder:
     def talk(self, reads):
         """The `Step`s that answer each `Read`: one, and more while the bot continues by itself."""
         talks = [[] for _ in reads]
-        reads_by_talk = dict(enumerate(reads))  # of the talks in which the bot speaks next
+        # Only the talks in which the bot speaks next have a `Read` here.
+        reads_by_talk = dict(enumerate(reads))
         while reads_by_talk:
             checkpoint()
             steps = self.respond(reads_by_talk.values())
@@ -95,8 +95,7 @@ class Responder:
         inputs = self.reader.collate(reads)
         outputs = self.model.predict_on_batch({name: inputs[name] for name in self.model.input})
         logits_BTC, *hops = [np.asarray(output) for output in keras.tree.flatten(outputs)]
-        state_inputs = {name: inputs[name] for name in STATE_INPUTS}
-        allowed_BTC, wished_BTE = self.mask.predict_on_batch(state_inputs)
+        allowed_BTC, wished_BTE = self.mask.predict_on_batch(inputs)
 
         steps = []
         for b, read in enumerate(reads):

@@ -29,7 +29,6 @@ class ReadingComprehensionTask(task.Task):
     Training = Training
     breakdowns = ("question", "confidence", "added")
     summary_metrics = METRICS
-    # export.py prints lines of Python that call the endpoint `answer`: `found = answer(...)`.
     export_call = task.ExportCall("answer", outputs=("answer", "start", "score"))
     export_instance = {
         "passage": "Ann lives in Rome. Bob lives in Paris.",

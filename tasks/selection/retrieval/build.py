@@ -115,7 +115,7 @@ def _save_bm25(directory, documents, corpus):
     """Writes a BM25 index of lists of words, which returns the object of `corpus` for each."""
     import bm25s  # imported here: see `index`
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs each step
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s logs each step of building
     retriever = bm25s.BM25()
     retriever.index(documents, show_progress=False)
     retriever.save(directory, corpus=corpus, show_progress=False)
